@@ -1,0 +1,1 @@
+//! The read-only HTTP port: health, readiness, metrics, dumps.

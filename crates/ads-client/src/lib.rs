@@ -1,0 +1,1 @@
+//! An ADS client that behaves like Envoy, with checkers.

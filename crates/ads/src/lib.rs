@@ -1,0 +1,1 @@
+//! ADS sessions as sans-I/O state machines behind a thin gRPC service.

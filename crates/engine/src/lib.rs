@@ -1,0 +1,1 @@
+//! The dataflow thread: events in, sealed values out.

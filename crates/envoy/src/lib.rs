@@ -1,0 +1,1 @@
+//! Finds, installs and runs Envoy processes.

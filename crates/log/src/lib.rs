@@ -1,0 +1,5 @@
+//! The event log: format, writer, reader.
+
+pub mod event;
+
+pub use event::{Event, Object, Seal};

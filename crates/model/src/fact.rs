@@ -1,0 +1,509 @@
+//! Facts: what normalization makes of an object, the only things that enter the dataflow.
+//!
+//! Defaults are applied, names are resolved against the object's own namespace, nothing depends on another object.
+//! *Invariant*: a fact is a function of one object. Small parts are plain; what is large stands behind an `Arc`, so
+//! that a row of the dataflow stays a few words.
+
+use crate::finding::Finding;
+use crate::hostname::Hostname;
+use crate::kind::{GroupKind, Kind, ObjectKey};
+use crate::name::{Name, NamespacedName};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One normalized record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Fact {
+    /// A GatewayClass.
+    Class(ClassFact),
+    /// A Gateway.
+    Gateway(Arc<GatewayFact>),
+    /// A route of any kind.
+    Route(Arc<RouteFact>),
+    /// One pair of `from` and `to` of a ReferenceGrant.
+    Grant(GrantFact),
+    /// A Namespace.
+    Namespace(NamespaceFact),
+    /// A Service.
+    Service(Arc<ServiceFact>),
+    /// An EndpointSlice.
+    Slice(Arc<SliceFact>),
+    /// Something to say about an object whose kind has no status of its own to say it in.
+    Finding(ObjectKey, Finding),
+}
+
+/// A GatewayClass.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ClassFact {
+    /// Its name.
+    pub name: Name,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `spec.controllerName`.
+    pub controller: Name,
+    /// What is wrong with it by itself.
+    pub findings: Vec<Finding>,
+}
+
+/// A Gateway.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct GatewayFact {
+    /// Namespace and name.
+    pub name: NamespacedName,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.creationTimestamp` in seconds since the Unix epoch; one constant in file mode when absent.
+    pub created: i64,
+    /// `spec.gatewayClassName`.
+    pub class: Name,
+    /// `spec.listeners`, in order.
+    pub listeners: Vec<ListenerFact>,
+    /// `spec.addresses`, in order.
+    pub addresses: Vec<AddressFact>,
+    /// Whether `spec.infrastructure.parametersRef` is set, and to what.
+    pub parameters: Option<GroupKind>,
+    /// What is wrong with it by itself. Not empty: the Gateway is not accepted and nothing of it is served.
+    pub findings: Vec<Finding>,
+}
+
+/// An entry of `Gateway.spec.addresses`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AddressFact {
+    /// `type`, by default `IPAddress`.
+    pub kind: Name,
+    /// `value`, if given.
+    pub value: Option<Name>,
+}
+
+/// A listener of a Gateway.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ListenerFact {
+    /// `name`.
+    pub name: Name,
+    /// `port`.
+    pub port: u16,
+    /// `protocol`.
+    pub protocol: Protocol,
+    /// `hostname`; any if not given.
+    pub hostname: Hostname,
+    /// `allowedRoutes.namespaces`.
+    pub namespaces: AllowedNamespaces,
+    /// `allowedRoutes.kinds`; empty means the defaults of the protocol.
+    pub kinds: Vec<GroupKind>,
+}
+
+/// `Listener.protocol`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Protocol {
+    /// `HTTP`.
+    Http,
+    /// `HTTPS`.
+    Https,
+    /// `TLS`.
+    Tls,
+    /// `TCP`.
+    Tcp,
+    /// `UDP`.
+    Udp,
+    /// Anything else.
+    Other(Name),
+}
+
+/// `allowedRoutes.namespaces`: whose routes may attach.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum AllowedNamespaces {
+    /// The namespace of the Gateway.
+    Same,
+    /// Every namespace.
+    All,
+    /// Namespaces whose labels match.
+    Selector(LabelSelector),
+    /// No namespace.
+    None,
+}
+
+/// A Kubernetes label selector; all parts must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LabelSelector {
+    /// `matchLabels`.
+    pub labels: BTreeMap<Name, Name>,
+    /// `matchExpressions`.
+    pub expressions: Vec<LabelExpression>,
+}
+
+/// One `matchExpressions` entry.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum LabelExpression {
+    /// The label has one of the values.
+    In(Name, Vec<Name>),
+    /// The label is absent or has none of the values.
+    NotIn(Name, Vec<Name>),
+    /// The label is present.
+    Exists(Name),
+    /// The label is absent.
+    DoesNotExist(Name),
+}
+
+impl LabelSelector {
+    /// Whether `labels` match every part.
+    #[must_use]
+    pub fn matches(&self, labels: &BTreeMap<Name, Name>) -> bool {
+        self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self.expressions.iter().all(|expression| match expression {
+                LabelExpression::In(key, values) => labels.get(key).is_some_and(|v| values.contains(v)),
+                LabelExpression::NotIn(key, values) => labels.get(key).is_none_or(|v| !values.contains(v)),
+                LabelExpression::Exists(key) => labels.contains_key(key),
+                LabelExpression::DoesNotExist(key) => !labels.contains_key(key),
+            })
+    }
+}
+
+/// The kinds of route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum RouteKind {
+    /// HTTPRoute.
+    Http,
+}
+
+impl RouteKind {
+    /// The kind of object.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            RouteKind::Http => Kind::HttpRoute,
+        }
+    }
+}
+
+/// Kind, namespace and name of a route.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RouteKey {
+    /// The kind of route.
+    pub kind: RouteKind,
+    /// Namespace and name.
+    pub name: NamespacedName,
+}
+
+impl RouteKey {
+    /// The key of the object.
+    #[must_use]
+    pub fn object(&self) -> ObjectKey {
+        ObjectKey { kind: self.kind.kind(), name: self.name.clone() }
+    }
+}
+
+/// A route.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RouteFact {
+    /// Kind, namespace and name.
+    pub key: RouteKey,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.creationTimestamp` in seconds since the Unix epoch; one constant in file mode when absent.
+    pub created: i64,
+    /// `spec.parentRefs`, in order.
+    pub parents: Vec<ParentFact>,
+    /// `spec.hostnames`; empty means the hostnames of the listener.
+    pub hostnames: Vec<Hostname>,
+    /// `spec.rules`, in order.
+    pub rules: Vec<RuleFact>,
+    /// What is wrong with it by itself. Not empty: no parent accepts the route and nothing of it is served.
+    pub findings: Vec<Finding>,
+}
+
+/// A `parentRef`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ParentFact {
+    /// Group and kind.
+    pub group_kind: GroupKind,
+    /// The object it names, with the route's own namespace where none is written.
+    pub name: NamespacedName,
+    /// The namespace as written: status repeats the reference as the user wrote it.
+    pub namespace_ref: Option<Name>,
+    /// `sectionName`.
+    pub section: Option<Name>,
+    /// `port`.
+    pub port: Option<u16>,
+}
+
+/// A rule of a route.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RuleFact {
+    /// `name`.
+    pub name: Option<Name>,
+    /// `matches`, in order; never empty.
+    pub matches: Vec<HttpMatch>,
+    /// `filters`, in order.
+    pub filters: Vec<Filter>,
+    /// `backendRefs`, in order.
+    pub backends: Vec<BackendFact>,
+    /// `timeouts.request` in milliseconds; `Some(0)` disables the timeout.
+    pub request_timeout: Option<u64>,
+    /// `timeouts.backendRequest` in milliseconds; `Some(0)` disables the timeout.
+    pub backend_timeout: Option<u64>,
+}
+
+/// One match of an HTTP rule; every part must hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct HttpMatch {
+    /// `path`.
+    pub path: PathMatch,
+    /// `headers`; names in lower case, each once (the first of equal names counts).
+    pub headers: Vec<ValueMatch>,
+    /// `queryParams`; names are case-sensitive, each once (the first of equal names counts).
+    pub query: Vec<ValueMatch>,
+    /// `method`.
+    pub method: Option<Name>,
+}
+
+/// A path match.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum PathMatch {
+    /// `Exact`.
+    Exact(Name),
+    /// `PathPrefix`, by elements: `/foo` matches `/foo` and `/foo/bar`, not `/foobar`. As written, so a trailing
+    /// slash may be there.
+    Prefix(Name),
+    /// `RegularExpression` (RE2, the whole path).
+    Regex(Name),
+}
+
+/// A match of a header or query parameter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ValueMatch {
+    /// Name of the header or parameter.
+    pub name: Name,
+    /// What its value must be.
+    pub value: ValuePattern,
+}
+
+/// What a value must be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ValuePattern {
+    /// Equal to this.
+    Exact(Name),
+    /// Wholly matched by this regular expression (RE2).
+    Regex(Name),
+}
+
+/// A filter of a rule or of a backend reference.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Filter {
+    /// `RequestHeaderModifier`.
+    RequestHeaders(HeaderModifier),
+    /// `ResponseHeaderModifier`.
+    ResponseHeaders(HeaderModifier),
+    /// `RequestRedirect`.
+    Redirect(RedirectFact),
+    /// `URLRewrite`.
+    Rewrite(RewriteFact),
+}
+
+/// Changes of headers; applied as set, add, remove.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct HeaderModifier {
+    /// Replaces the header.
+    pub set: Vec<(Name, Name)>,
+    /// Appends to the header.
+    pub add: Vec<(Name, Name)>,
+    /// Removes the header.
+    pub remove: Vec<Name>,
+}
+
+/// `RequestRedirect`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RedirectFact {
+    /// `scheme`, in lower case.
+    pub scheme: Option<Name>,
+    /// `hostname`.
+    pub hostname: Option<Name>,
+    /// `port`.
+    pub port: Option<u16>,
+    /// `path`.
+    pub path: Option<PathModifier>,
+    /// `statusCode`, by default 302.
+    pub status: u16,
+}
+
+/// `URLRewrite`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RewriteFact {
+    /// `hostname`.
+    pub hostname: Option<Name>,
+    /// `path`.
+    pub path: Option<PathModifier>,
+}
+
+/// `HTTPPathModifier`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum PathModifier {
+    /// `ReplaceFullPath`.
+    Full(Name),
+    /// `ReplacePrefixMatch`: replaces what the rule's prefix matched.
+    Prefix(Name),
+}
+
+/// A `backendRef` of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct BackendFact {
+    /// What it refers to.
+    pub target: BackendRef,
+    /// `weight`, by default 1; 0 is meaningful.
+    pub weight: u32,
+    /// `filters` of this reference.
+    pub filters: Vec<Filter>,
+}
+
+/// What a backend reference names, resolved against the route's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct BackendRef {
+    /// Group and kind.
+    pub group_kind: GroupKind,
+    /// Namespace and name.
+    pub name: NamespacedName,
+    /// `port`; a Service needs one.
+    pub port: Option<u16>,
+}
+
+/// One permitted pair of a ReferenceGrant: `from` may refer to `to` in the grant's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct GrantFact {
+    /// The namespace of the grant, that is, of what is referred to.
+    pub namespace: Name,
+    /// `from.group` and `from.kind`.
+    pub from: GroupKind,
+    /// `from.namespace`.
+    pub from_namespace: Name,
+    /// `to.group` and `to.kind`.
+    pub to: GroupKind,
+    /// `to.name`; none means every object of the kind.
+    pub to_name: Option<Name>,
+}
+
+/// A Namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NamespaceFact {
+    /// Its name.
+    pub name: Name,
+    /// Its labels, with `kubernetes.io/metadata.name`.
+    pub labels: Arc<BTreeMap<Name, Name>>,
+}
+
+impl NamespaceFact {
+    /// The labels of a namespace whose object is not there: what an API server gives every namespace.
+    #[must_use]
+    pub fn default_labels(name: &Name) -> Arc<BTreeMap<Name, Name>> {
+        Arc::new(BTreeMap::from([(Name::from("kubernetes.io/metadata.name"), name.clone())]))
+    }
+}
+
+/// A Service.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ServiceFact {
+    /// Namespace and name.
+    pub name: NamespacedName,
+    /// `spec.externalName` of a Service of type ExternalName.
+    pub external_name: Option<Name>,
+    /// `spec.ports`, in order.
+    pub ports: Vec<ServicePortFact>,
+}
+
+/// A port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ServicePortFact {
+    /// `name`, empty if not given: the key that EndpointSlice ports are joined on.
+    pub name: Name,
+    /// `port`.
+    pub port: u16,
+    /// `protocol`.
+    pub transport: Transport,
+    /// What `appProtocol` says the backend speaks.
+    pub upstream: Upstream,
+}
+
+/// A transport protocol of a Service or slice port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP, which nothing here serves.
+    Sctp,
+}
+
+/// What a backend speaks on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Upstream {
+    /// HTTP/1.1, the default.
+    Http1,
+    /// HTTP/2 without TLS (`kubernetes.io/h2c`).
+    H2c,
+    /// WebSocket over HTTP/1.1 (`kubernetes.io/ws`).
+    WebSocket,
+}
+
+/// An EndpointSlice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SliceFact {
+    /// Namespace and name.
+    pub name: NamespacedName,
+    /// The Service that the label `kubernetes.io/service-name` names; nothing else associates a slice.
+    pub service: Option<NamespacedName>,
+    /// `ports`.
+    pub ports: Vec<SlicePortFact>,
+    /// The usable `endpoints`: addresses that are no IP, and endpoints that are neither ready nor serving, are left
+    /// out.
+    pub endpoints: Vec<EndpointFact>,
+}
+
+/// A port of an EndpointSlice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SlicePortFact {
+    /// `name`, empty if not given.
+    pub name: Name,
+    /// `port`; a port without number has no members.
+    pub port: u16,
+    /// `protocol`.
+    pub transport: Transport,
+}
+
+/// An endpoint of an EndpointSlice, one a (usable) address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct EndpointFact {
+    /// The IP address, in canonical text.
+    pub address: Name,
+    /// Whether it may be used, and how gladly.
+    pub state: EndpointState,
+    /// `nodeName`.
+    pub node: Option<Name>,
+    /// `zone`.
+    pub zone: Option<Name>,
+}
+
+/// Whether an endpoint may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum EndpointState {
+    /// `ready`, or nothing said.
+    Ready,
+    /// `terminating` but still `serving`: used only while nothing is ready.
+    Draining,
+}
+
+impl Fact {
+    /// The object this fact was made of, where the fact alone tells.
+    #[must_use]
+    pub fn object(&self) -> Option<ObjectKey> {
+        Some(match self {
+            Fact::Class(class) => ObjectKey::new(Kind::GatewayClass, "", &class.name),
+            Fact::Gateway(gateway) => ObjectKey { kind: Kind::Gateway, name: gateway.name.clone() },
+            Fact::Route(route) => route.key.object(),
+            Fact::Namespace(namespace) => ObjectKey::new(Kind::Namespace, "", &namespace.name),
+            Fact::Service(service) => ObjectKey { kind: Kind::Service, name: service.name.clone() },
+            Fact::Slice(slice) => ObjectKey { kind: Kind::EndpointSlice, name: slice.name.clone() },
+            Fact::Finding(object, _) => object.clone(),
+            Fact::Grant(_) => return None,
+        })
+    }
+}

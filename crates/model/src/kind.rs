@@ -1,0 +1,171 @@
+//! The kinds of object that are read, and the key of one object.
+
+use crate::name::{Name, NamespacedName};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A kind of Kubernetes object that translation reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// `gateway.networking.k8s.io` GatewayClass.
+    GatewayClass,
+    /// `gateway.networking.k8s.io` Gateway.
+    Gateway,
+    /// `gateway.networking.k8s.io` HTTPRoute.
+    #[serde(rename = "HTTPRoute")]
+    HttpRoute,
+    /// `gateway.networking.k8s.io` ReferenceGrant.
+    ReferenceGrant,
+    /// core Namespace.
+    Namespace,
+    /// core Service.
+    Service,
+    /// `discovery.k8s.io` EndpointSlice.
+    EndpointSlice,
+}
+
+impl Kind {
+    /// Every kind, in the order in which their `synced` is awaited and reported.
+    pub const ALL: [Kind; 7] = [
+        Kind::GatewayClass,
+        Kind::Gateway,
+        Kind::HttpRoute,
+        Kind::ReferenceGrant,
+        Kind::Namespace,
+        Kind::Service,
+        Kind::EndpointSlice,
+    ];
+
+    /// The kind as a manifest writes it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::GatewayClass => "GatewayClass",
+            Kind::Gateway => "Gateway",
+            Kind::HttpRoute => "HTTPRoute",
+            Kind::ReferenceGrant => "ReferenceGrant",
+            Kind::Namespace => "Namespace",
+            Kind::Service => "Service",
+            Kind::EndpointSlice => "EndpointSlice",
+        }
+    }
+
+    /// The API group, empty for the core group.
+    #[must_use]
+    pub fn group(self) -> &'static str {
+        match self {
+            Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute | Kind::ReferenceGrant => "gateway.networking.k8s.io",
+            Kind::Namespace | Kind::Service => "",
+            Kind::EndpointSlice => "discovery.k8s.io",
+        }
+    }
+
+    /// The versions that are read, the one to write first.
+    #[must_use]
+    pub fn versions(self) -> &'static [&'static str] {
+        match self {
+            Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute => &["v1", "v1beta1"],
+            Kind::ReferenceGrant => &["v1beta1", "v1"],
+            Kind::Namespace | Kind::Service | Kind::EndpointSlice => &["v1"],
+        }
+    }
+
+    /// Whether objects of this kind have no namespace.
+    #[must_use]
+    pub fn is_cluster_scoped(self) -> bool {
+        matches!(self, Kind::GatewayClass | Kind::Namespace)
+    }
+
+    /// The kind of an `apiVersion` (`group/version` or `version`) and `kind`, if it is one that is read.
+    #[must_use]
+    pub fn of(api_version: &str, kind: &str) -> Option<Kind> {
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        Kind::ALL
+            .into_iter()
+            .find(|k| k.as_str() == kind && k.group() == group && k.versions().contains(&version))
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The identity of one object: its kind, namespace and name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ObjectKey {
+    /// The kind.
+    pub kind: Kind,
+    /// Namespace and name.
+    pub name: NamespacedName,
+}
+
+impl ObjectKey {
+    /// The key of `kind` `namespace/name`; the namespace of a cluster-scoped kind is dropped.
+    #[must_use]
+    pub fn new(kind: Kind, namespace: &str, name: &str) -> Self {
+        let namespace = if kind.is_cluster_scoped() { "" } else { namespace };
+        ObjectKey { kind, name: NamespacedName::new(namespace, name) }
+    }
+}
+
+impl fmt::Debug for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
+}
+
+/// A group and kind as a user wrote them in a reference, any kind at all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct GroupKind {
+    /// The API group, empty for the core group.
+    pub group: Name,
+    /// The kind.
+    pub kind: Name,
+}
+
+impl GroupKind {
+    /// A group and a kind.
+    #[must_use]
+    pub fn new(group: &str, kind: &str) -> Self {
+        GroupKind { group: group.into(), kind: kind.into() }
+    }
+
+    /// Whether this names `kind`.
+    #[must_use]
+    pub fn is(&self, kind: Kind) -> bool {
+        self.group == kind.group() && self.kind == kind.as_str()
+    }
+}
+
+impl From<Kind> for GroupKind {
+    fn from(kind: Kind) -> Self {
+        GroupKind::new(kind.group(), kind.as_str())
+    }
+}
+
+impl fmt::Display for GroupKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.group.is_empty() { write!(f, "{}", self.kind) } else { write!(f, "{}/{}", self.group, self.kind) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_found_by_group_version_and_kind() {
+        assert_eq!(Kind::of("v1", "Service"), Some(Kind::Service));
+        assert_eq!(Kind::of("gateway.networking.k8s.io/v1", "HTTPRoute"), Some(Kind::HttpRoute));
+        assert_eq!(Kind::of("serving.knative.dev/v1", "Service"), None);
+        assert_eq!(Kind::of("gateway.networking.k8s.io/v1alpha1", "Gateway"), None);
+    }
+}

@@ -1,0 +1,44 @@
+//! Names, epochs, facts, findings, derived status and observations: pure data, no behaviour beyond what a value
+//! says about itself.
+//!
+//! *Comes in*: nothing. *Goes out*: the words every other crate speaks. *Must not know*: Kubernetes clients, tokio,
+//! timely, protobuf. *Start at* [`fact`], the only things that enter the dataflow, then [`status`], what leaves it
+//! besides resources.
+//!
+//! Modules in the order of the data: names and keys, what normalization makes of an object, what translation has to
+//! say about it, what a client told us.
+
+pub mod name;
+
+pub mod kind;
+
+pub mod hostname;
+
+pub mod fact;
+
+pub mod finding;
+
+pub mod status;
+
+pub mod observation;
+
+pub use fact::*;
+pub use finding::{Finding, Reason};
+pub use hostname::Hostname;
+pub use kind::{GroupKind, Kind, ObjectKey};
+pub use name::{Name, NamespacedName};
+pub use observation::{ClientId, Observation, ResourceType};
+pub use status::*;
+
+/// Logical time of one batch of events. Epoch 0 is the initial state of every kind.
+pub type Epoch = u64;
+
+/// Wall-clock milliseconds since the Unix epoch. Only ever data: taken once per batch, then carried.
+pub type Millis = u64;
+
+/// The controller name that a GatewayClass must carry to be ours, unless configured otherwise.
+pub const CONTROLLER_NAME: &str = "tidegate.dev/gateway-controller";
+
+/// The cluster that unresolved and errored references are rewritten to. It is never published, so that Envoy
+/// answers what `cluster_not_found_response_code` says (500): fail closed.
+pub const INVALID_CLUSTER: &str = "tidegate/invalid";

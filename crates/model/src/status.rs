@@ -1,0 +1,135 @@
+//! Derived status: the conditions that follow from the facts, complete at an epoch. What clients answered is joined
+//! to it later (`tidegate-status`), outside the dataflow.
+
+use crate::fact::ParentFact;
+use crate::finding::{Finding, Reason};
+use crate::kind::GroupKind;
+use crate::name::Name;
+use serde::{Deserialize, Serialize};
+
+/// The derived status of one object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DerivedStatus {
+    /// The generation that was looked at; 0 for kinds without status.
+    pub generation: i64,
+    /// Conditions by the shape of the kind.
+    pub body: StatusBody,
+    /// Everything there is to say about the object, including what no condition has room for.
+    pub findings: Vec<Finding>,
+}
+
+/// Conditions in the shape of the kind's status.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum StatusBody {
+    /// GatewayClass.
+    Class(Vec<Condition>),
+    /// Gateway.
+    Gateway {
+        /// Conditions of the Gateway.
+        conditions: Vec<Condition>,
+        /// Status of its listeners, in the order of the spec.
+        listeners: Vec<ListenerStatus>,
+    },
+    /// A route: one entry a parent reference that is ours, in the order of the spec.
+    Route(Vec<ParentStatus>),
+    /// A kind without status: only findings.
+    None,
+}
+
+/// Status of a listener.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ListenerStatus {
+    /// Its name.
+    pub name: Name,
+    /// Kinds of route it takes.
+    pub supported_kinds: Vec<GroupKind>,
+    /// How many routes are attached.
+    pub attached_routes: u32,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// Status of a route towards one parent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ParentStatus {
+    /// The parent as the user referred to it.
+    pub parent: ParentFact,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// A condition, without its times.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Condition {
+    /// The type.
+    pub kind: ConditionType,
+    /// True, False or Unknown.
+    pub status: ConditionStatus,
+    /// The reason.
+    pub reason: Reason,
+    /// For people.
+    pub message: Name,
+}
+
+impl Condition {
+    /// A condition that holds.
+    #[must_use]
+    pub fn yes(kind: ConditionType, reason: Reason, message: impl Into<Name>) -> Self {
+        Condition { kind, status: ConditionStatus::True, reason, message: message.into() }
+    }
+
+    /// A condition that does not hold.
+    #[must_use]
+    pub fn no(kind: ConditionType, reason: Reason, message: impl Into<Name>) -> Self {
+        Condition { kind, status: ConditionStatus::False, reason, message: message.into() }
+    }
+}
+
+/// The types of condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ConditionType {
+    /// The object is taken into account.
+    Accepted,
+    /// The configuration is sealed for the proxies (and none rejected it).
+    Programmed,
+    /// Its references resolve.
+    ResolvedRefs,
+    /// A listener conflicts with another one.
+    Conflicted,
+}
+
+impl ConditionType {
+    /// The type as a condition carries it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ConditionType::Accepted => "Accepted",
+            ConditionType::Programmed => "Programmed",
+            ConditionType::ResolvedRefs => "ResolvedRefs",
+            ConditionType::Conflicted => "Conflicted",
+        }
+    }
+}
+
+/// True, False or Unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ConditionStatus {
+    /// Holds.
+    True,
+    /// Does not hold.
+    False,
+    /// Not known.
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// The status as a condition carries it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ConditionStatus::True => "True",
+            ConditionStatus::False => "False",
+            ConditionStatus::Unknown => "Unknown",
+        }
+    }
+}

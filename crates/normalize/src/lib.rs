@@ -1,0 +1,1 @@
+//! Kubernetes objects to facts and findings; pure.

@@ -1,0 +1,1 @@
+//! The outside world as events: manifest directories and recorded logs.

@@ -1,0 +1,1 @@
+//! Derived status and observations, as the Kubernetes API would hold them.

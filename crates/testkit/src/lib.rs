@@ -1,0 +1,1 @@
+//! Fixtures, golden files, echo backends and scripted servers for tests.

@@ -1,0 +1,1 @@
+//! Seeded generators of objects and events for tests, benches and profiles.

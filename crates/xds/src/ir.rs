@@ -1,0 +1,130 @@
+//! The intermediate representation: what is to be said to Envoy, before it is encoded. Plain values, in the words of
+//! Envoy; no Kubernetes object is visible here any more.
+
+use tidegate_model::{HeaderModifier, HttpMatch, Millis, Name, PathModifier, Upstream};
+
+/// A listening socket for plaintext HTTP. Its routes come from the table by RDS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Resource name.
+    pub name: Name,
+    /// IP address to bind.
+    pub address: Name,
+    /// Port to bind.
+    pub port: u16,
+    /// Name of the route table.
+    pub table: Name,
+}
+
+/// One route of a virtual host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What it was made of: names the route object, rule and match; unique in its virtual host.
+    pub id: Name,
+    /// When it applies.
+    pub matcher: HttpMatch,
+    /// What it does.
+    pub action: Action,
+    /// Changes to the request, whatever the target.
+    pub request_headers: HeaderModifier,
+    /// Changes to the response, whatever the target.
+    pub response_headers: HeaderModifier,
+}
+
+/// What an entry does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Proxies to one of the targets.
+    Forward(Forward),
+    /// Answers with a redirect.
+    Redirect(Redirect),
+    /// Answers with this status and no body.
+    Respond(u16),
+}
+
+/// Proxying.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// Targets, at least one with a weight above 0.
+    pub targets: Vec<Target>,
+    /// New `Host` header.
+    pub hostname: Option<Name>,
+    /// New path.
+    pub path: Option<PathModifier>,
+    /// Limit of the whole request in milliseconds; `Some(0)` is none, `None` too (Envoy's 15 s are never wanted).
+    pub timeout: Option<Millis>,
+    /// Limit of one try in milliseconds; `Some(0)` and `None` are none.
+    pub try_timeout: Option<Millis>,
+    /// Whether a WebSocket upgrade is let through.
+    pub websocket: bool,
+}
+
+/// One weighted target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Cluster; [`tidegate_model::INVALID_CLUSTER`] answers 500.
+    pub cluster: Name,
+    /// Share of the requests.
+    pub weight: u32,
+    /// Changes to requests that go here.
+    pub request_headers: HeaderModifier,
+    /// Changes to responses that come from here.
+    pub response_headers: HeaderModifier,
+}
+
+/// A redirect, with scheme and port decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// New scheme; as the request if none.
+    pub scheme: Option<Name>,
+    /// New host; as the request if none.
+    pub hostname: Option<Name>,
+    /// The port that the client shall see. `None`: the default port of the scheme, so none shall stand in Location.
+    pub port: Option<u16>,
+    /// New path; as the request if none.
+    pub path: Option<PathModifier>,
+    /// Status code: 301, 302, 303, 307 or 308.
+    pub status: u16,
+}
+
+/// A cluster whose endpoints come by EDS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// Resource name, also the EDS service name.
+    pub name: Name,
+    /// What the endpoints speak.
+    pub upstream: Upstream,
+}
+
+/// The endpoints of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// Cluster name.
+    pub cluster: Name,
+    /// Endpoints by locality, each locality once, sorted.
+    pub localities: Vec<Locality>,
+}
+
+/// Endpoints of one locality.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Locality {
+    /// Region, empty if unknown.
+    pub region: Name,
+    /// Zone, empty if unknown.
+    pub zone: Name,
+    /// Priority, from 0 without gaps over the assignment.
+    pub priority: u32,
+    /// Endpoints, sorted, each address and port once.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// One endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Endpoint {
+    /// IP address.
+    pub address: Name,
+    /// Port.
+    pub port: u16,
+    /// Whether it only finishes what it has.
+    pub draining: bool,
+}

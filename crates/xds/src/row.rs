@@ -1,0 +1,63 @@
+//! Output rows of the dataflow: the input of the sealed store. Keys first, so that rows of one key sort together.
+//!
+//! *Invariant*: at every sealed epoch each key stands at most once, with multiplicity one.
+
+use crate::resource::{Resource, Variants, Version};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tidegate_model::{DerivedStatus, Hostname, Name, NamespacedName, ObjectKey};
+
+/// One output row.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Row {
+    /// The Gateway is ours and accepted: its clients are served, be it with nothing.
+    Gateway(NamespacedName),
+    /// A listener of a Gateway.
+    Listener(NamespacedName, Arc<Listener>),
+    /// A table exists, be it without virtual hosts.
+    Table(NamespacedName, Name),
+    /// A virtual host of a table.
+    VirtualHost(NamespacedName, Name, Hostname, Arc<VirtualHost>),
+    /// The Gateway's listeners or tables reference the cluster.
+    Member(NamespacedName, Name),
+    /// A cluster that somebody references.
+    Cluster(Name, Variants),
+    /// The endpoints of a cluster that somebody references.
+    Endpoints(Name, Variants),
+    /// Derived status of an object.
+    Status(ObjectKey, Arc<DerivedStatus>),
+}
+
+/// An encoded listener and what it names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Listener {
+    /// The encoded `envoy.config.listener.v3.Listener`.
+    pub resource: Resource,
+    /// Tables that it names.
+    pub tables: Vec<Name>,
+    /// Clusters that it names directly.
+    pub clusters: Vec<Name>,
+}
+
+/// An encoded virtual host of a table.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct VirtualHost {
+    /// Hash of `bytes`.
+    pub version: Version,
+    /// The encoded `envoy.config.route.v3.VirtualHost`.
+    pub bytes: Bytes,
+    /// Its entries, in order: what a rejected table is halved over.
+    pub entries: Vec<EncodedEntry>,
+}
+
+/// One encoded route of a virtual host.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct EncodedEntry {
+    /// What it was made of.
+    pub id: Name,
+    /// The encoded `envoy.config.route.v3.Route`.
+    pub bytes: Bytes,
+    /// Clusters that it names, sorted, each once; [`tidegate_model::INVALID_CLUSTER`] may be among them.
+    pub clusters: Vec<Name>,
+}

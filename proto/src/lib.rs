@@ -1,0 +1,1 @@
+//! Envoy API types, generated at build time.
