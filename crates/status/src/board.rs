@@ -1,0 +1,154 @@
+//! The board: the status of every object, derived and observed.
+
+use crate::clients::Clients;
+use crate::render;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tidegate_model::{
+    Condition, ConditionStatus, ConditionType, DerivedStatus, Kind, Millis, Name, NamespacedName, ObjectKey,
+    Observation, ParentFact, StatusBody,
+};
+
+/// The status of every object: what was derived at the newest seal, joined with what clients answered.
+#[derive(Debug, Default)]
+pub struct Board {
+    objects: BTreeMap<ObjectKey, Entry>,
+    clients: Clients,
+}
+
+/// Where in an object's status a condition stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// `status.conditions`.
+    Object(ConditionType),
+    /// `status.listeners[].conditions`.
+    Listener(Name, ConditionType),
+    /// `status.parents[].conditions`.
+    Parent(ParentFact, ConditionType),
+}
+
+/// One object.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) derived: Arc<DerivedStatus>,
+    /// What makes a Gateway not programmed although the seal holds it.
+    refusal: Option<Condition>,
+    /// The status of each condition, and since when.
+    since: BTreeMap<Place, (ConditionStatus, Millis)>,
+}
+
+impl Board {
+    /// A board without objects.
+    #[must_use]
+    pub fn new() -> Self {
+        Board::default()
+    }
+
+    /// Takes the changes of a seal: the new derived status of each object that changed, or none if it has none any more.
+    /// `millis` is when the batch of the seal was taken.
+    pub fn derive(
+        &mut self,
+        changes: impl IntoIterator<Item = (ObjectKey, Option<Arc<DerivedStatus>>)>,
+        millis: Millis,
+    ) {
+        for (key, derived) in changes {
+            let Some(derived) = derived else {
+                self.objects.remove(&key);
+                continue;
+            };
+            let refusal = if key.kind == Kind::Gateway { self.clients.refusal(&key.name) } else { None };
+            let old = self.objects.remove(&key).map(|entry| entry.since).unwrap_or_default();
+            self.objects.insert(key, Entry::new(derived, refusal, &old, millis));
+        }
+    }
+
+    /// Takes what a client told us at `millis`.
+    pub fn observe(&mut self, observation: &Observation, millis: Millis) {
+        if let Some(gateway) = self.clients.observe(observation) {
+            self.refresh(gateway, millis);
+        }
+    }
+
+    /// Joins a Gateway with what its clients say now.
+    fn refresh(&mut self, gateway: NamespacedName, millis: Millis) {
+        let refusal = self.clients.refusal(&gateway);
+        if let Some(entry) = self.objects.get_mut(&ObjectKey { kind: Kind::Gateway, name: gateway }) {
+            *entry = Entry::new(Arc::clone(&entry.derived), refusal, &entry.since, millis);
+        }
+    }
+
+    /// Every object that has a status or findings, by kind, namespace and name: a list of
+    /// `{apiVersion, kind, metadata, status, findings}`. `controller` is what routes name in `controllerName`.
+    #[must_use]
+    pub fn render(&self, controller: &str) -> Value {
+        self.objects.iter().map(|(key, entry)| render::object(key, entry, controller)).collect()
+    }
+
+    /// One object of [`Board::render`].
+    #[must_use]
+    pub fn status_of(&self, key: &ObjectKey, controller: &str) -> Option<Value> {
+        self.objects.get(key).map(|entry| render::object(key, entry, controller))
+    }
+}
+
+impl Entry {
+    /// Conditions whose status is as in `old` keep their times.
+    fn new(
+        derived: Arc<DerivedStatus>,
+        refusal: Option<Condition>,
+        old: &BTreeMap<Place, (ConditionStatus, Millis)>,
+        millis: Millis,
+    ) -> Self {
+        let mut entry = Entry { derived, refusal, since: BTreeMap::new() };
+        let since = entry.places().into_iter().map(|(place, condition)| {
+            let status = entry.effective(&place, condition).status;
+            let kept = old.get(&place).filter(|(before, _)| *before == status);
+            let since = kept.map_or(millis, |(_, since)| *since);
+            (place, (status, since))
+        });
+        entry.since = since.collect();
+        entry
+    }
+
+    /// Every derived condition and where it stands.
+    fn places(&self) -> Vec<(Place, &Condition)> {
+        fn at(
+            conditions: &[Condition],
+            place: impl Fn(ConditionType) -> Place,
+        ) -> impl Iterator<Item = (Place, &Condition)> {
+            conditions.iter().map(move |condition| (place(condition.kind), condition))
+        }
+        match &self.derived.body {
+            StatusBody::Class(conditions) => at(conditions, Place::Object).collect(),
+            StatusBody::Gateway { conditions, listeners } => {
+                let listeners = listeners
+                    .iter()
+                    .flat_map(|listener| at(&listener.conditions, |kind| Place::Listener(listener.name.clone(), kind)));
+                at(conditions, Place::Object).chain(listeners).collect()
+            }
+            StatusBody::Route(parents) => {
+                let conditions = parents
+                    .iter()
+                    .flat_map(|parent| at(&parent.conditions, |kind| Place::Parent(parent.parent.clone(), kind)));
+                conditions.collect()
+            }
+            StatusBody::None => Vec::new(),
+        }
+    }
+
+    /// The condition at `place`: as derived, unless clients refuse.
+    pub(crate) fn effective<'a>(&'a self, place: &Place, derived: &'a Condition) -> &'a Condition {
+        match (&self.refusal, place) {
+            (Some(refusal), Place::Object(ConditionType::Programmed)) if derived.status == ConditionStatus::True => {
+                refusal
+            }
+            (Some(_) | None, Place::Object(_) | Place::Listener(..) | Place::Parent(..)) => derived,
+        }
+    }
+
+    /// Since when the condition at `place` has its status, in milliseconds since the Unix epoch.
+    pub(crate) fn since(&self, place: &Place) -> Millis {
+        self.since.get(place).map_or(0, |(_, since)| *since)
+    }
+}

@@ -1,0 +1,203 @@
+//! The board as its callers see it.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tidegate_model::{
+    ClientId, Condition, ConditionType, DerivedStatus, Finding, GroupKind, Kind, ListenerStatus, Name, NamespacedName,
+    ObjectKey, Observation, ParentFact, ParentStatus, Reason, ResourceType, StatusBody,
+};
+use tidegate_status::Board;
+
+const CONTROLLER: &str = "example.com/ours";
+
+fn gateway_key() -> ObjectKey {
+    ObjectKey::new(Kind::Gateway, "shop", "public")
+}
+
+fn gateway(generation: i64, programmed: Condition) -> Arc<DerivedStatus> {
+    let listener = ListenerStatus {
+        name: "http".into(),
+        supported_kinds: vec![GroupKind::from(Kind::HttpRoute)],
+        attached_routes: 2,
+        conditions: vec![Condition::yes(ConditionType::Programmed, Reason::Programmed, "")],
+    };
+    Arc::new(DerivedStatus {
+        generation,
+        body: StatusBody::Gateway {
+            conditions: vec![Condition::yes(ConditionType::Accepted, Reason::Accepted, "taken"), programmed],
+            listeners: vec![listener],
+        },
+        findings: Vec::new(),
+    })
+}
+
+fn programmed() -> Condition {
+    Condition::yes(ConditionType::Programmed, Reason::Programmed, "")
+}
+
+fn client(stream: u64) -> ClientId {
+    ClientId { stream, node: "envoy".into() }
+}
+
+fn connected(stream: u64) -> Observation {
+    Observation::Connected { client: client(stream), gateway: gateway_key().name, delta: true }
+}
+
+fn rejected(stream: u64, epoch: u64) -> Observation {
+    Observation::Rejected {
+        client: client(stream),
+        gateway: gateway_key().name,
+        kind: ResourceType::Table,
+        epoch,
+        resources: vec![("shop/public/8080".into(), "v1".into())],
+        detail: "bad\nregex".into(),
+    }
+}
+
+fn acked(stream: u64, kind: ResourceType, epoch: u64) -> Observation {
+    Observation::Acked { client: client(stream), kind, epoch }
+}
+
+/// `status.conditions[1]` of the Gateway: status and transition time.
+fn programmed_of(board: &Board) -> (String, String) {
+    let object = board.status_of(&gateway_key(), CONTROLLER).unwrap();
+    let condition = &object["status"]["conditions"][1];
+    assert_eq!(condition["type"], "Programmed");
+    let text = |field: &str| condition[field].as_str().unwrap().to_owned();
+    (text("status"), text("lastTransitionTime"))
+}
+
+fn is(status: &str, time: &str) -> (String, String) {
+    (status.to_owned(), format!("1970-01-01T00:00:{time}Z"))
+}
+
+#[test]
+fn a_gateway_has_the_shape_of_the_api() {
+    let mut board = Board::new();
+    board.derive([(gateway_key(), Some(gateway(3, programmed())))], 5_000);
+    let condition = |kind: &str, message: &str| {
+        json!({ "type": kind, "status": "True", "reason": kind, "message": message, "observedGeneration": 3,
+                "lastTransitionTime": "1970-01-01T00:00:05Z" })
+    };
+    let expected = json!([{
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "Gateway",
+        "metadata": { "namespace": "shop", "name": "public", "generation": 3 },
+        "status": {
+            "conditions": [condition("Accepted", "taken"), condition("Programmed", "")],
+            "listeners": [{
+                "name": "http",
+                "supportedKinds": [{ "group": "gateway.networking.k8s.io", "kind": "HTTPRoute" }],
+                "attachedRoutes": 2,
+                "conditions": [condition("Programmed", "")],
+            }],
+        },
+        "findings": [],
+    }]);
+    assert_eq!(board.render(CONTROLLER), expected);
+}
+
+#[test]
+fn a_route_repeats_its_parent_as_written() {
+    let parent = |namespace_ref: Option<Name>, section: Option<Name>, port| ParentStatus {
+        parent: ParentFact {
+            group_kind: GroupKind::from(Kind::Gateway),
+            name: NamespacedName::new("shop", "public"),
+            namespace_ref,
+            section,
+            port,
+        },
+        conditions: vec![Condition::no(ConditionType::Accepted, Reason::NoMatchingParent, "no")],
+    };
+    let body =
+        StatusBody::Route(vec![parent(None, None, None), parent(Some("shop".into()), Some("http".into()), Some(80))]);
+    let status = DerivedStatus { generation: 1, body, findings: Vec::new() };
+    let key = ObjectKey::new(Kind::HttpRoute, "shop", "cart");
+    let mut board = Board::new();
+    board.derive([(key.clone(), Some(Arc::new(status)))], 0);
+    let object = board.status_of(&key, CONTROLLER).unwrap();
+    let parents = &object["status"]["parents"];
+    let gateway = json!({ "group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "public" });
+    assert_eq!(parents[0]["parentRef"], gateway);
+    assert_eq!(parents[0]["controllerName"], CONTROLLER);
+    assert_eq!(parents[0]["conditions"][0]["reason"], "NoMatchingParent");
+    let mut whole = gateway;
+    whole["namespace"] = json!("shop");
+    whole["sectionName"] = json!("http");
+    whole["port"] = json!(80);
+    assert_eq!(parents[1]["parentRef"], whole);
+}
+
+#[test]
+fn a_kind_without_status_shows_its_findings_alone() {
+    let finding = Finding::new(Reason::UnknownField, "spec.prots", "is no field; did you mean ports?");
+    let status = DerivedStatus { generation: 0, body: StatusBody::None, findings: vec![finding] };
+    let mut board = Board::new();
+    board.derive([(ObjectKey::new(Kind::Service, "shop", "cart"), Some(Arc::new(status)))], 0);
+    let expected = json!([{
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "namespace": "shop", "name": "cart" },
+        "findings": [{ "reason": "UnknownField", "field": "spec.prots", "message": "is no field; did you mean ports?" }],
+    }]);
+    assert_eq!(board.render(CONTROLLER), expected);
+}
+
+#[test]
+fn a_transition_time_changes_with_the_status_and_never_else() {
+    let mut board = Board::new();
+    let no = |message: &str| Condition::no(ConditionType::Programmed, Reason::Invalid, message);
+    let mut at = |seconds: u64, generation, condition| {
+        board.derive([(gateway_key(), Some(gateway(generation, condition)))], seconds * 1000);
+        programmed_of(&board)
+    };
+    assert_eq!(at(1, 1, programmed()), is("True", "01"));
+    assert_eq!(at(2, 2, programmed()), is("True", "01"));
+    assert_eq!(at(3, 3, no("a")), is("False", "03"));
+    assert_eq!(at(4, 4, no("b")), is("False", "03"));
+    assert_eq!(at(5, 5, programmed()), is("True", "05"));
+    board.derive([(gateway_key(), None)], 6_000);
+    assert_eq!(board.render(CONTROLLER), json!([]));
+    board.derive([(gateway_key(), Some(gateway(1, programmed())))], 7_000);
+    assert_eq!(programmed_of(&board), is("True", "07"));
+}
+
+#[test]
+fn a_rejection_makes_the_gateway_not_programmed_until_a_later_epoch_is_acked() {
+    let mut board = Board::new();
+    board.derive([(gateway_key(), Some(gateway(1, programmed())))], 1_000);
+    board.observe(&connected(1), 1_000);
+    board.observe(&rejected(1, 7), 2_000);
+    assert_eq!(programmed_of(&board), is("False", "02"));
+    let object = board.status_of(&gateway_key(), CONTROLLER).unwrap();
+    let condition = &object["status"]["conditions"][1];
+    assert_eq!(condition["reason"], "Rejected");
+    let message = "proxy envoy#1 rejected rds [shop/public/8080] of epoch 7: bad regex";
+    assert_eq!(condition["message"], Value::from(message));
+
+    // Another type, the same epoch, another client: none of them clears it.
+    board.observe(&acked(1, ResourceType::Cluster, 8), 3_000);
+    board.observe(&acked(1, ResourceType::Table, 7), 3_000);
+    board.observe(&connected(2), 3_000);
+    board.observe(&acked(2, ResourceType::Table, 8), 3_000);
+    // A new seal does not either: the client has not seen it.
+    board.derive([(gateway_key(), Some(gateway(2, programmed())))], 3_000);
+    assert_eq!(programmed_of(&board), is("False", "02"));
+
+    board.observe(&acked(1, ResourceType::Table, 8), 4_000);
+    assert_eq!(programmed_of(&board), is("True", "04"));
+}
+
+#[test]
+fn a_rejection_leaves_with_its_client() {
+    let mut board = Board::new();
+    board.observe(&connected(1), 0);
+    board.observe(&connected(2), 0);
+    board.observe(&rejected(1, 7), 0);
+    board.derive([(gateway_key(), Some(gateway(1, programmed())))], 1_000);
+    assert_eq!(programmed_of(&board), is("False", "01"));
+    board.observe(&Observation::Disconnected { client: client(2) }, 2_000);
+    assert_eq!(programmed_of(&board), is("False", "01"));
+    board.observe(&Observation::Disconnected { client: client(1) }, 3_000);
+    assert_eq!(programmed_of(&board), is("True", "03"));
+}
