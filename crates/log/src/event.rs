@@ -104,19 +104,152 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
+/// Annotation in which `kubectl apply` keeps a second copy of the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The longest name of an object or namespace, in bytes.
+const NAME_MAX: usize = 253;
+
 impl Object {
-    /// Reads the key out of an object.
+    /// Reads the key out of an object and strips what nothing derives from: `metadata.managedFields`, the last-applied
+    /// annotation and `status`. Fields are sorted by name, so that equal objects make equal lines.
     ///
     /// # Errors
     ///
     /// Says which of `apiVersion`, `kind`, `metadata.name` or `metadata.namespace` is missing or of no use.
-    pub fn new(body: Value) -> Result<Self, String> {
-        let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
-        let api_version = text("/apiVersion").ok_or("apiVersion is missing")?;
-        let kind = text("/kind").ok_or("kind is missing")?;
-        let known = Kind::of(api_version, kind).ok_or_else(|| format!("{api_version} {kind} is not a kind that is read"))?;
-        let name = text("/metadata/name").ok_or("metadata.name is missing")?;
-        let key = ObjectKey::new(known, text("/metadata/namespace").unwrap_or("default"), name);
+    pub fn new(mut body: Value) -> Result<Self, String> {
+        let key = read_key(&body)?;
+        strip(&mut body);
+        body.sort_all_objects();
         Ok(Object { key, body: Arc::new(body) })
+    }
+}
+
+/// The text at `pointer`, none if it is absent or null.
+fn text<'a>(body: &'a Value, pointer: &str, field: &str) -> Result<Option<&'a str>, String> {
+    match body.pointer(pointer) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.is_empty() => Err(format!("{field} is empty")),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("{field} is not a text; put it in quotes")),
+    }
+}
+
+fn read_key(body: &Value) -> Result<ObjectKey, String> {
+    if !body.is_object() {
+        return Err("not an object with fields".to_owned());
+    }
+    let api_version = text(body, "/apiVersion", "apiVersion")?.ok_or("apiVersion is missing")?;
+    let kind = text(body, "/kind", "kind")?.ok_or("kind is missing")?;
+    let known =
+        Kind::of(api_version, kind).ok_or_else(|| format!("{api_version} {kind} is not a kind that is read"))?;
+    let name = text(body, "/metadata/name", "metadata.name")?.ok_or("metadata.name is missing")?;
+    check_name(name, "metadata.name")?;
+    let namespace = text(body, "/metadata/namespace", "metadata.namespace")?.unwrap_or("default");
+    check_name(namespace, "metadata.namespace")?;
+    Ok(ObjectKey::new(known, namespace, name))
+}
+
+/// An RFC 1123 subdomain, as an API server demands. What is not one could not be told from `namespace/name`, or would
+/// break names made of it.
+fn check_name(name: &str, field: &str) -> Result<(), String> {
+    let is_alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_label = |label: &str| {
+        label.starts_with(is_alphanumeric)
+            && label.ends_with(is_alphanumeric)
+            && label.chars().all(|c| is_alphanumeric(c) || c == '-')
+    };
+    if name.len() <= NAME_MAX && name.split('.').all(is_label) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(80).collect();
+    Err(format!(
+        "{field} {shown:?} is not a name: up to {NAME_MAX} of a-z, 0-9, '-' and '.', beginning and ending with a \
+         letter or digit"
+    ))
+}
+
+fn strip(body: &mut Value) {
+    let Some(fields) = body.as_object_mut() else { return };
+    fields.remove("status");
+    let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    metadata.remove("managedFields");
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+        && annotations.remove(LAST_APPLIED).is_some()
+        && annotations.is_empty()
+    {
+        metadata.remove("annotations");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn service(metadata: &Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": []}})
+    }
+
+    #[test]
+    fn what_nothing_derives_from_is_stripped() {
+        let mut body = service(&json!({
+            "name": "cart",
+            "managedFields": [{"manager": "kubectl"}],
+            "annotations": {LAST_APPLIED: "{}"},
+        }));
+        body["status"] = json!({"loadBalancer": {}});
+        let object = Object::new(body).unwrap();
+        assert_eq!(*object.body, service(&json!({"name": "cart"})));
+        assert_eq!(object.key.to_string(), "Service default/cart");
+    }
+
+    #[test]
+    fn other_annotations_stay() {
+        let body = service(&json!({"name": "cart", "annotations": {LAST_APPLIED: "{}", "team": "a"}}));
+        let object = Object::new(body).unwrap();
+        assert_eq!(object.body["metadata"]["annotations"], json!({"team": "a"}));
+        let untouched = service(&json!({"name": "cart", "annotations": {}}));
+        assert_eq!(*Object::new(untouched.clone()).unwrap().body, untouched);
+    }
+
+    #[test]
+    fn every_part_of_the_key_that_is_of_no_use_is_named() {
+        for (body, expected) in [
+            (json!([]), "not an object"),
+            (json!({"kind": "Service"}), "apiVersion is missing"),
+            (json!({"apiVersion": "v1"}), "kind is missing"),
+            (json!({"apiVersion": 1, "kind": "Service"}), "apiVersion is not a text"),
+            (json!({"apiVersion": "v1", "kind": "Pod"}), "v1 Pod is not a kind"),
+            (service(&json!({})), "metadata.name is missing"),
+            (service(&json!(null)), "metadata.name is missing"),
+            (service(&json!({"name": ""})), "metadata.name is empty"),
+            (service(&json!({"name": 7})), "metadata.name is not a text"),
+            (service(&json!({"name": "a/b"})), "metadata.name \"a/b\" is not a name"),
+            (service(&json!({"name": "a..b"})), "is not a name"),
+            (service(&json!({"name": "Cart"})), "is not a name"),
+            (service(&json!({"name": "a".repeat(254)})), "is not a name"),
+            (service(&json!({"name": "a", "namespace": "b/c"})), "metadata.namespace \"b/c\" is not a name"),
+        ] {
+            let error = Object::new(body).unwrap_err();
+            assert!(error.contains(expected), "{error:?} should contain {expected:?}");
+        }
+    }
+
+    #[test]
+    fn the_lines_of_a_log_are_what_the_format_says() {
+        let line = |event: &Event| serde_json::to_string(event).unwrap();
+        let key = ObjectKey::new(Kind::HttpRoute, "shop", "cart");
+        assert_eq!(line(&Event::Delete(key.clone())), r#"{"delete":{"kind":"HTTPRoute","name":"shop/cart"}}"#);
+        assert_eq!(line(&Event::Synced(Kind::Gateway)), r#"{"synced":"Gateway"}"#);
+        let object = Object::new(service(&json!({"name": "cart"}))).unwrap();
+        assert_eq!(
+            line(&Event::Apply(object)),
+            r#"{"apply":{"apiVersion":"v1","kind":"Service","metadata":{"name":"cart"},"spec":{"ports":[]}}}"#
+        );
+        assert_eq!(
+            line(&Event::Expired { key, renewed: 7 }),
+            r#"{"expired":{"key":{"kind":"HTTPRoute","name":"shop/cart"},"renewed":7}}"#
+        );
     }
 }
