@@ -1,1 +1,18 @@
-//! Fixtures, golden files, echo backends and scripted servers for tests.
+//! What tests and the demo stand on: backends that say who they are, requests, load that classifies every answer, and
+//! golden files.
+//!
+//! *In*: addresses, and texts to compare. *Out*: answers, counts, and panics that say what differs. It must not know
+//! the rest of the project: a test kit that shares code with what it tests shares its mistakes. It is a dependency of
+//! tests and of `xtask` alone.
+//!
+//! Reading order: [`mod@echo`] is the backend, [`http`] asks once, [`load`] asks all the time; [`epochs`] splits a
+//! scenario's input, [`golden`] compares its output; [`ports`] finds room for listeners.
+
+pub mod echo;
+pub mod epochs;
+pub mod golden;
+pub mod http;
+pub mod load;
+pub mod ports;
+
+pub use echo::{Echo, Identity};

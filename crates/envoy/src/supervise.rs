@@ -1,0 +1,89 @@
+//! Keeps an Envoy running: started again when it ends, slower each time until it stays.
+
+use crate::process::{Error, Process};
+use std::time::Duration;
+
+/// How long to wait before the next start. Doubles with every start that does not last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    shortest: Duration,
+    longest: Duration,
+    next: Duration,
+}
+
+impl Default for Backoff {
+    /// From half a second to a minute.
+    fn default() -> Self {
+        Backoff::new(Duration::from_millis(500), Duration::from_secs(60))
+    }
+}
+
+impl Backoff {
+    /// From `shortest` to `longest`. A run of at least `longest` counts as lasting.
+    #[must_use]
+    pub fn new(shortest: Duration, longest: Duration) -> Self {
+        Backoff { shortest, longest, next: shortest }
+    }
+
+    /// The wait after a run that lasted for `uptime`.
+    pub fn after(&mut self, uptime: Duration) -> Duration {
+        if uptime >= self.longest {
+            self.next = self.shortest;
+        }
+        let wait = self.next;
+        self.next = (self.next * 2).min(self.longest);
+        wait
+    }
+}
+
+/// Keeps what `start` starts running until `stop` is ready, then tells it to quit. `start` is called for every start,
+/// so that it may make a new bootstrap; `ended` is called with every end that was not asked for.
+///
+/// # Errors
+///
+/// Only from the last stop: a start that fails is an end like any other, and is tried again.
+pub async fn supervise(
+    mut start: impl AsyncFnMut() -> Result<Process, Error>,
+    mut ended: impl FnMut(&str),
+    mut backoff: Backoff,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    tokio::pin!(stop);
+    loop {
+        let uptime = match start().await {
+            Ok(mut process) => {
+                let status = tokio::select! {
+                    () = &mut stop => return process.stop().await.map(drop),
+                    status = process.wait() => status,
+                };
+                let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+                ended(&format!("envoy ended with {status}: {}", process.log_tail()));
+                process.uptime()
+            }
+            Err(error) => {
+                ended(&error.to_string());
+                Duration::ZERO
+            }
+        };
+        tokio::select! {
+            () = &mut stop => return Ok(()),
+            () = tokio::time::sleep(backoff.after(uptime)) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_bound_and_a_lasting_run_resets_them() {
+        let seconds = Duration::from_secs;
+        let mut backoff = Backoff::new(seconds(1), seconds(5));
+        let waits: Vec<u64> = (0..4).map(|_| backoff.after(seconds(0)).as_secs()).collect();
+        assert_eq!(waits, [1, 2, 4, 5]);
+        assert_eq!(backoff.after(seconds(4)), seconds(5));
+        assert_eq!(backoff.after(seconds(5)), seconds(1));
+        assert_eq!(backoff.after(seconds(0)), seconds(2));
+    }
+}

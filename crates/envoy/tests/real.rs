@@ -1,0 +1,87 @@
+//! A real Envoy: found or installed, started, asked, stopped and started again.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tidegate_envoy::process::{Error, validate};
+use tidegate_envoy::supervise::{Backoff, supervise};
+use tidegate_envoy::{Binary, Bootstrap, Options, Process};
+use tidegate_model::NamespacedName;
+
+const STATIC_ONLY: &str = "admin: { address: { socket_address: { address: 127.0.0.1, port_value: 0 } } }";
+
+async fn envoy() -> Binary {
+    Binary::find_or_install(&|line| eprintln!("{line}")).await.unwrap()
+}
+
+fn bootstrap(ads: &str) -> Bootstrap {
+    Bootstrap::new(NamespacedName::new("shop", "edge"), ads.parse().unwrap())
+}
+
+#[tokio::test]
+async fn every_form_of_bootstrap_is_valid_to_envoy() {
+    let envoy = envoy().await;
+    for ads in ["127.0.0.1:1", "[::1]:1", "localhost:1", "unix:/nowhere.sock"] {
+        for sotw in [false, true] {
+            for admin_port in [None, Some(0)] {
+                let zone = Some("zone-a".to_owned());
+                let text = Bootstrap { sotw, admin_port, zone, ..bootstrap(ads) }.to_yaml();
+                validate(&envoy, &text).await.unwrap_or_else(|error| panic!("{error}\n{text}"));
+            }
+        }
+    }
+    let refused = validate(&envoy, "node: { identity: x }").await.unwrap_err();
+    assert!(matches!(&refused, Error::Invalid { log } if log.contains("identity")), "{refused}");
+}
+
+#[tokio::test]
+async fn an_envoy_without_its_server_says_that_it_waits_for_it() {
+    let config = bootstrap("127.0.0.1:1").to_yaml();
+    let mut process = Process::start(&envoy().await, &config, &Options::default()).await.unwrap();
+    let error = process.wait_live(Duration::from_millis(300)).await.unwrap_err();
+    assert!(matches!(&error, Error::NotLive { state, .. } if state == "PRE_INITIALIZING"), "{error}");
+    let stats = process.admin().stats("^control_plane\\.connected_state$").await.unwrap();
+    assert_eq!(stats.get("control_plane.connected_state"), Some(&0), "{stats:?}");
+    process.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_live_envoy_answers_drains_and_quits() {
+    let mut process = Process::start(&envoy().await, STATIC_ONLY, &Options::default()).await.unwrap();
+    process.wait_live(Duration::from_secs(20)).await.unwrap();
+    let dump = process.admin().config_dump(None).await.unwrap();
+    assert!(dump["configs"].is_array(), "{dump}");
+    assert!(process.log_tail().contains("starting"), "{}", process.log_tail());
+    process.drain().await.unwrap();
+    let admin = process.admin().clone();
+    assert!(process.stop().await.unwrap().success());
+    admin.state().await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_refused_bootstrap_is_quoted() {
+    let error = Process::start(&envoy().await, "node: { identity: x }", &Options::default()).await.unwrap_err();
+    assert!(matches!(&error, Error::Ended { log, .. } if log.contains("identity")), "{error}");
+}
+
+#[tokio::test]
+async fn a_supervised_envoy_comes_back_until_it_is_stopped() {
+    let envoy = envoy().await;
+    let starts = AtomicUsize::new(0);
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let mut stop = Some(stop);
+    let start = async || {
+        let process = Process::start(&envoy, STATIC_ONLY, &Options::default()).await?;
+        if starts.fetch_add(1, Ordering::Relaxed) < 2 {
+            process.admin().post("/quitquitquit").await?;
+        } else if let Some(stop) = stop.take() {
+            stop.send(()).unwrap();
+        }
+        Ok(process)
+    };
+    let mut ends = Vec::new();
+    let backoff = Backoff::new(Duration::from_millis(1), Duration::from_secs(60));
+    let until = async { drop(stopped.await) };
+    supervise(start, |text| ends.push(text.to_owned()), backoff, until).await.unwrap();
+    assert_eq!(starts.load(Ordering::Relaxed), 3);
+    assert_eq!(ends.len(), 2, "{ends:?}");
+}
