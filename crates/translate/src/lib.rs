@@ -1,12 +1,40 @@
 //! The joins from facts to resources and status, and the plain reference they must equal.
 //!
-//! *Comes in*: [`tidegate_model::Fact`]s. *Goes out*: [`tidegate_xds::Row`]s. *Must not know*: Kubernetes clients,
-//! tokio, clocks.
+//! *Comes in*: [`tidegate_model::Fact`]s at epochs. *Goes out*: [`tidegate_xds::Row`]s, complete when the probe has
+//! passed the epoch. *Must not know*: Kubernetes clients, tokio, clocks, files; there is no `Result` here: whatever is
+//! wrong with an object is a row about that object. *Start at* [`build`], the table of contents of the whole project.
+//!
+//! Each module is one stage: pure functions that decide, and the joins that bring together what they decide on.
+//! [`reference`](mod@reference) calls the same functions in plain loops over all facts; equality of the two, at every
+//! epoch and in any order of events, is what the joins are tested for.
 
-use tidegate_model::{Epoch, Fact, Name};
+use differential_dataflow::input::InputSession;
+use std::sync::Arc;
+use tidegate_model::{
+    ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Hostname, Kind, Name, NamespaceFact,
+    NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, ServiceFact, SliceFact,
+};
 use tidegate_xds::Row;
 use timely::dataflow::operators::probe::Handle as ProbeHandle;
 use timely::worker::Worker;
+
+mod assemble;
+mod attach;
+mod backends;
+mod endpoints;
+mod gateways;
+mod lookup;
+mod lower;
+mod names;
+mod rank;
+pub mod reference;
+mod status;
+
+use differential_dataflow::operators::ThresholdTotal;
+use gateways::Verdict;
+use lookup::Rows;
+use lower::{RouteInput, RouteOutput};
+use status::{GatewayInput, OtherInput};
 
 /// What translation is told from outside.
 #[derive(Clone, Debug)]
@@ -18,25 +46,180 @@ pub struct Config {
 /// Where one worker's output rows go: batches of changes, each with its epoch.
 pub type Output = std::sync::mpsc::Sender<Vec<(Row, Epoch, isize)>>;
 
-/// The inputs of the dataflow on one worker.
-pub struct Inputs {}
+/// The inputs of the dataflow on one worker: few, since each costs a little at every epoch.
+pub struct Inputs {
+    classes: InputSession<Epoch, ClassFact, isize>,
+    gateways: InputSession<Epoch, Arc<GatewayFact>, isize>,
+    routes: InputSession<Epoch, Arc<RouteFact>, isize>,
+    grants: InputSession<Epoch, GrantFact, isize>,
+    namespaces: InputSession<Epoch, NamespaceFact, isize>,
+    services: InputSession<Epoch, Arc<ServiceFact>, isize>,
+    slices: InputSession<Epoch, Arc<SliceFact>, isize>,
+    findings: InputSession<Epoch, (ObjectKey, Finding), isize>,
+}
 
 impl Inputs {
-    /// Adds (`diff` 1) or retracts (`diff` -1) a fact at the current epoch.
-    pub fn update(&mut self, fact: Fact, diff: isize) {
-        let _ = (fact, diff);
-        unimplemented!()
+    fn new() -> Self {
+        Inputs {
+            classes: InputSession::new(),
+            gateways: InputSession::new(),
+            routes: InputSession::new(),
+            grants: InputSession::new(),
+            namespaces: InputSession::new(),
+            services: InputSession::new(),
+            slices: InputSession::new(),
+            findings: InputSession::new(),
+        }
     }
 
-    /// Moves every input on to `epoch` and flushes it.
+    /// Adds (`diff` 1) or retracts (`diff` -1) a fact at the current epoch.
+    pub fn update(&mut self, fact: Fact, diff: isize) {
+        match fact {
+            Fact::Class(class) => self.classes.update(class, diff),
+            Fact::Gateway(gateway) => self.gateways.update(gateway, diff),
+            Fact::Route(route) => self.routes.update(route, diff),
+            Fact::Grant(grant) => self.grants.update(grant, diff),
+            Fact::Namespace(namespace) => self.namespaces.update(namespace, diff),
+            Fact::Service(service) => self.services.update(service, diff),
+            Fact::Slice(slice) => self.slices.update(slice, diff),
+            Fact::Finding(object, finding) => self.findings.update((object, finding), diff),
+        }
+    }
+
+    /// Moves every input on to `epoch` and flushes it: an input left behind would hold the frontier for all.
     pub fn advance_to(&mut self, epoch: Epoch) {
-        let _ = epoch;
-        unimplemented!()
+        macro_rules! advance {
+            ($($input:ident)*) => { $( self.$input.advance_to(epoch); self.$input.flush(); )* };
+        }
+        advance!(classes gateways routes grants namespaces services slices findings);
     }
 }
 
-/// Builds the dataflow on `worker`.
+/// Builds the dataflow on `worker`. Rows of an epoch are complete when the probe is no longer less than the next one.
 pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, ProbeHandle<Epoch>) {
-    let _ = (worker, config, output);
-    unimplemented!()
+    let mut inputs = Inputs::new();
+    let probe = ProbeHandle::new();
+    let controller = config.controller.clone();
+    worker.dataflow_named::<Epoch, _, _>("tidegate", |scope| {
+        let classes = inputs.classes.to_collection(scope);
+        let gateways = inputs.gateways.to_collection(scope);
+        let routes = inputs.routes.to_collection(scope);
+        let grants = inputs.grants.to_collection(scope);
+        let namespaces = inputs.namespaces.to_collection(scope);
+        let services = inputs.services.to_collection(scope);
+        let slices = inputs.slices.to_collection(scope);
+        let findings = inputs.findings.to_collection(scope);
+
+        // Gateways of our classes, with the verdict on their listeners.
+        let verdicts = gateways::judge(controller.clone(), classes.clone(), gateways);
+        let ours = verdicts.clone().flat_map(|(_, verdict)| match verdict {
+            Verdict::Ours(state) => Some(state),
+            Verdict::NoClass(_) => None,
+        });
+
+        // Which listeners take which route, for which hosts.
+        let listeners = ours.clone().map(|state| (state.fact.name.clone(), state.listeners));
+        let asks = routes.clone().flat_map(|route| attach::asks(&route));
+        let attachments = attach::attachments(asks, namespaces, listeners);
+
+        // What the routes' backend references lead to.
+        let asks = routes.clone().flat_map(|route| backends::asks(&route));
+        let resolutions = backends::resolutions(asks, grants, services);
+
+        // Routes to entries, uses and status.
+        let route_inputs = routes
+            .map(|route| (route.key.clone(), RouteInput::Fact(route)))
+            .concat(attachments.clone().map(|(route, attachment)| (route, RouteInput::Attached(attachment))))
+            .concat(resolutions.map(|(route, (target, found))| (route, RouteInput::Backend(target, found))))
+            .concat(findings.clone().flat_map(route_finding));
+        let lowered = lower::lowered(route_inputs);
+
+        // Virtual hosts, and the clusters that somebody references.
+        let domains = ours.clone().flat_map(|state| assemble::listener_domains(&state));
+        let hosts = assemble::virtual_hosts(domains, lowered.clone().flat_map(entry));
+        let members = lowered.clone().flat_map(used).distinct_total();
+        let wanted = members.clone().map(|(_, backend)| backend).distinct_total();
+        let assignments = endpoints::assignments(wanted, slices);
+
+        // Status, from the same rows.
+        let gateway_inputs = verdicts
+            .map(|(gateway, verdict)| (gateway, GatewayInput::Verdict(verdict)))
+            .concat(attachments.flat_map(attached).distinct_total().map(|(gateway, listener, _route)| {
+                (gateway, GatewayInput::Attached(listener))
+            }))
+            .concat(findings.clone().flat_map(gateway_finding));
+        let other_inputs = classes
+            .filter(move |class| class.controller == controller)
+            .map(|class| (ObjectKey::new(Kind::GatewayClass, "", &class.name), OtherInput::Class(class)))
+            .concat(findings.flat_map(other_finding));
+        let statuses = status::gateway_statuses(gateway_inputs)
+            .concat(status::other_statuses(other_inputs))
+            .concat(lowered.flat_map(route_status));
+
+        ours.flat_map(|state| gateways::rows(&state))
+            .concat(hosts)
+            .concat(members.map(|(gateway, backend)| Row::Member(gateway, backend.cluster.name())))
+            .concat(assignments)
+            .concat(statuses.map(|(object, status)| Row::Status(object, status)))
+            .inspect_batch(move |_epoch, rows| {
+                // The receiver is gone only when the engine is being torn down.
+                let _ = output.send(rows.to_vec());
+            })
+            .probe_with(&probe);
+    });
+    (inputs, probe)
+}
+
+type Lowered = (RouteKey, RouteOutput);
+
+fn entry((_, output): Lowered) -> Option<(names::HostKey, Hostname, rank::Ranked)> {
+    match output {
+        RouteOutput::Entry(key, listener_host, ranked) => Some((key, listener_host, ranked)),
+        RouteOutput::Uses(..) | RouteOutput::Status(_) => None,
+    }
+}
+
+fn used((_, output): Lowered) -> Option<(NamespacedName, names::Backend)> {
+    match output {
+        RouteOutput::Uses(gateway, backend) => Some((gateway, backend)),
+        RouteOutput::Entry(..) | RouteOutput::Status(_) => None,
+    }
+}
+
+fn route_status((route, output): Lowered) -> Option<(ObjectKey, Arc<DerivedStatus>)> {
+    match output {
+        RouteOutput::Status(status) => Some((route.object(), status)),
+        RouteOutput::Entry(..) | RouteOutput::Uses(..) => None,
+    }
+}
+
+/// Listeners that the route is attached to.
+fn attached((route, attachment): (RouteKey, attach::Attachment)) -> Vec<(NamespacedName, Name, RouteKey)> {
+    match attachment.outcome {
+        attach::Outcome::Refused(..) => Vec::new(),
+        attach::Outcome::Bound(bindings) => bindings
+            .into_iter()
+            .map(|binding| (attachment.gateway.clone(), binding.listener, route.clone()))
+            .collect(),
+    }
+}
+
+type FindingRow = (ObjectKey, Finding);
+
+fn route_finding((object, finding): FindingRow) -> Option<(RouteKey, RouteInput)> {
+    (object.kind == Kind::HttpRoute)
+        .then(|| (RouteKey { kind: RouteKind::Http, name: object.name }, RouteInput::Finding(finding)))
+}
+
+fn gateway_finding((object, finding): FindingRow) -> Option<(NamespacedName, GatewayInput)> {
+    (object.kind == Kind::Gateway).then(|| (object.name, GatewayInput::Finding(finding)))
+}
+
+fn other_finding((object, finding): FindingRow) -> Option<(ObjectKey, OtherInput)> {
+    match object.kind {
+        Kind::HttpRoute | Kind::Gateway => None,
+        Kind::GatewayClass | Kind::ReferenceGrant | Kind::Namespace | Kind::Service | Kind::EndpointSlice => {
+            Some((object, OtherInput::Finding(finding)))
+        }
+    }
 }

@@ -1,0 +1,144 @@
+//! Backend references: permitted, found, resolved to a Service port.
+
+use crate::lookup::{Rows, lookup};
+use crate::names::{Backend, ClusterKey};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tidegate_model::{
+    BackendRef, GrantFact, GroupKind, Kind, Name, NamespacedName, Reason, RouteFact, RouteKey, ServiceFact, Transport,
+};
+
+/// What a reference leads to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) enum Resolution {
+    /// A Service port.
+    Found(Backend),
+    /// Nothing that traffic can go to.
+    Failed(Reason, Name),
+}
+
+/// One reference of one route.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct BackendAsk {
+    pub(crate) route: RouteKey,
+    pub(crate) target: BackendRef,
+}
+
+impl BackendAsk {
+    pub(crate) fn needs_grant(&self) -> bool {
+        self.target.name.namespace() != self.route.name.namespace()
+    }
+
+    /// Under what a grant for this reference would be filed.
+    pub(crate) fn grant_key(&self) -> GrantKey {
+        GrantKey {
+            namespace: self.target.name.namespace().into(),
+            from: self.route.kind.kind().into(),
+            from_namespace: self.route.name.namespace().into(),
+            to: self.target.group_kind.clone(),
+        }
+    }
+}
+
+/// Everything of a grant but the name it is limited to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct GrantKey {
+    namespace: Name,
+    from: GroupKind,
+    from_namespace: Name,
+    to: GroupKind,
+}
+
+impl GrantKey {
+    pub(crate) fn of(grant: &GrantFact) -> GrantKey {
+        GrantKey {
+            namespace: grant.namespace.clone(),
+            from: grant.from.clone(),
+            from_namespace: grant.from_namespace.clone(),
+            to: grant.to.clone(),
+        }
+    }
+}
+
+/// Names that are permitted; `None` among them permits every name.
+type Permitted = Vec<Option<Name>>;
+
+/// The references of a route, each once. An invalid route has none: it is not served, and its status says why.
+pub(crate) fn asks(route: &RouteFact) -> Vec<BackendAsk> {
+    let mut targets: Vec<&BackendRef> =
+        route.rules.iter().flat_map(|rule| &rule.backends).map(|backend| &backend.target).collect();
+    targets.sort();
+    targets.dedup();
+    targets.into_iter().map(|target| BackendAsk { route: route.key.clone(), target: target.clone() }).collect()
+}
+
+/// Every reference, resolved.
+pub(crate) fn resolutions<'s>(
+    asks: Rows<'s, BackendAsk>,
+    grants: Rows<'s, GrantFact>,
+    services: Rows<'s, Arc<ServiceFact>>,
+) -> Rows<'s, (RouteKey, (BackendRef, Resolution))> {
+    let crossing = asks.clone().filter(BackendAsk::needs_grant).map(|ask| (ask.grant_key(), ask));
+    let wanted = crossing.clone().map(|(key, _)| key);
+    let filed = grants.map(|grant| (GrantKey::of(&grant), grant.to_name));
+    let permitted = lookup("grants", wanted, filed, |known| known.iter().map(|name| (*name).clone()).collect::<Permitted>());
+    let crossing = crossing
+        .arrange_by_key_named("backend asks by grant")
+        .join_core(permitted.arrange_by_key_named("grants"), |_key, ask, permitted| {
+            Some((ask.clone(), permits(permitted, &ask.target)))
+        });
+    let asks = asks.filter(|ask| !ask.needs_grant()).map(|ask| (ask, true)).concat(crossing);
+
+    let by_service = asks.map(|(ask, permitted)| (ask.target.name.clone(), (ask, permitted)));
+    let wanted = by_service.clone().map(|(service, _)| service);
+    let named = services.map(|service| (service.name.clone(), service));
+    let states = lookup("services", wanted, named, |known| known.first().map(|service| (*service).clone()));
+    by_service
+        .arrange_by_key_named("backend asks by service")
+        .join_core(states.arrange_by_key_named("services"), |_service, (ask, permitted), service| {
+            let resolution = resolve(&ask.target, *permitted, service.as_deref());
+            Some((ask.route.clone(), (ask.target.clone(), resolution)))
+        })
+}
+
+/// Whether one of the permitted names is the target's.
+pub(crate) fn permits(permitted: &[Option<Name>], target: &BackendRef) -> bool {
+    permitted.iter().any(|name| name.as_ref().is_none_or(|name| *name == target.name.name()))
+}
+
+/// What a reference leads to. A missing permission is told before anything that would tell what exists there.
+pub(crate) fn resolve(target: &BackendRef, permitted: bool, service: Option<&ServiceFact>) -> Resolution {
+    let failed = |reason, message: String| Resolution::Failed(reason, message.into());
+    let BackendRef { group_kind, name, port } = target;
+    if !group_kind.is(Kind::Service) {
+        return failed(Reason::InvalidKind, format!("{group_kind} {name} is not a kind of backend; use a Service"));
+    }
+    if !permitted {
+        let namespace = name.namespace();
+        return failed(
+            Reason::RefNotPermitted,
+            format!("Service {name} is in another namespace; a ReferenceGrant in namespace {namespace} must permit it"),
+        );
+    }
+    let Some(service) = service else {
+        return failed(Reason::BackendNotFound, format!("Service {name} does not exist"));
+    };
+    if service.external_name.is_some() {
+        let message = format!("Service {name} is of type ExternalName, which is not supported as a backend");
+        return failed(Reason::BackendNotFound, message);
+    }
+    let Some(port) = port else {
+        return failed(Reason::BackendNotFound, format!("the reference to Service {name} names no port"));
+    };
+    match service.ports.iter().find(|p| p.port == *port && p.transport == Transport::Tcp) {
+        None => {
+            let known = service.ports.iter().map(|p| p.port.to_string()).collect::<Vec<_>>().join(", ");
+            failed(Reason::BackendNotFound, format!("Service {name} has no TCP port {port}; it has {known}"))
+        }
+        Some(found) => Resolution::Found(Backend {
+            cluster: ClusterKey { service: name.clone(), port: *port, upstream: found.upstream },
+            port_name: found.name.clone(),
+            transport: found.transport,
+        }),
+    }
+}

@@ -1,0 +1,150 @@
+//! Endpoint assignments: for every cluster that somebody references, the members its Service port has in all the
+//! Service's slices. A cluster without members has an empty assignment, which is sent: it is the truth.
+
+use crate::lookup::Rows;
+use crate::names::Backend;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tidegate_model::{EndpointState, Name, NamespacedName, SliceFact};
+use tidegate_xds::{Row, Variants, encode, ir};
+
+/// What the assignments of one Service are made of. Wanted clusters sort first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+enum ServiceInput {
+    Wanted(Backend),
+    Slice(Arc<SliceFact>),
+}
+
+/// Cluster and assignment of every wanted backend.
+pub(crate) fn assignments<'s>(wanted: Rows<'s, Backend>, slices: Rows<'s, Arc<SliceFact>>) -> Rows<'s, Row> {
+    let wanted = wanted.map(|backend| (backend.cluster.service.clone(), ServiceInput::Wanted(backend)));
+    let slices = slices.flat_map(|slice| slice.service.clone().map(|service| (service, ServiceInput::Slice(slice))));
+    let rows = wanted.concat(slices).reduce_named("assignments by service", |_: &NamespacedName, input, output| {
+        let wanted = input.iter().filter_map(|(input, _)| match input {
+            ServiceInput::Wanted(backend) => Some(backend),
+            ServiceInput::Slice(_) => None,
+        });
+        let slices: Vec<&SliceFact> = input
+            .iter()
+            .filter_map(|(input, _)| match input {
+                ServiceInput::Wanted(_) => None,
+                ServiceInput::Slice(slice) => Some(&**slice),
+            })
+            .collect();
+        for backend in wanted {
+            output.extend(rows(backend, &slices).map(|row| (row, 1)));
+        }
+    });
+    rows.map(|(_service, row)| row)
+}
+
+/// The cluster of a backend and its assignment.
+pub(crate) fn rows(backend: &Backend, slices: &[&SliceFact]) -> [Row; 2] {
+    let name = backend.cluster.name();
+    let cluster = ir::Cluster { name: name.clone(), upstream: backend.cluster.upstream };
+    let assignment = assignment(&name, backend, slices);
+    [
+        Row::Cluster(name.clone(), Variants::any(encode::cluster(&cluster))),
+        Row::Endpoints(name, Variants::any(encode::endpoints(&assignment))),
+    ]
+}
+
+/// The members of a Service port over all its slices: joined on the port's *name*, each address and port once.
+fn assignment(cluster: &Name, backend: &Backend, slices: &[&SliceFact]) -> ir::Assignment {
+    let mut members: BTreeMap<(&Name, u16), (EndpointState, Option<&Name>)> = BTreeMap::new();
+    for slice in slices {
+        let ports = slice.ports.iter().filter(|p| p.name == backend.port_name && p.transport == backend.transport);
+        for port in ports {
+            for endpoint in &slice.endpoints {
+                let found = (endpoint.state, endpoint.zone.as_ref());
+                let member = members.entry((&endpoint.address, port.port)).or_insert(found);
+                // The same address in two slices during a rebalance: ready if one says so.
+                *member = (*member).min(found);
+            }
+        }
+    }
+    let any_ready = members.values().any(|(state, _)| *state == EndpointState::Ready);
+    let mut zones: BTreeMap<Name, BTreeSet<ir::Endpoint>> = BTreeMap::new();
+    for ((address, port), (state, zone)) in members {
+        // While something is ready, a terminating endpoint only finishes what it has; removing it at once would reset
+        // its requests. While nothing is, it is better than nobody.
+        let draining = any_ready && state == EndpointState::Draining;
+        let endpoint = ir::Endpoint { address: address.clone(), port, draining };
+        zones.entry(zone.cloned().unwrap_or_default()).or_default().insert(endpoint);
+    }
+    let localities = zones.into_iter().map(|(zone, endpoints)| ir::Locality {
+        region: Name::default(),
+        zone,
+        priority: 0,
+        endpoints: endpoints.into_iter().collect(),
+    });
+    ir::Assignment { cluster: cluster.clone(), localities: localities.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::ClusterKey;
+    use tidegate_model::{EndpointFact, SlicePortFact, Transport, Upstream};
+
+    fn slice(name: &str, ports: &[(&str, u16)], endpoints: &[(&str, EndpointState)]) -> SliceFact {
+        SliceFact {
+            name: NamespacedName::new("shop", name),
+            service: Some(NamespacedName::parse("shop/cart")),
+            ports: ports
+                .iter()
+                .map(|(name, port)| SlicePortFact { name: (*name).into(), port: *port, transport: Transport::Tcp })
+                .collect(),
+            endpoints: endpoints
+                .iter()
+                .map(|(address, state)| EndpointFact {
+                    address: (*address).into(),
+                    state: *state,
+                    node: None,
+                    zone: None,
+                })
+                .collect(),
+        }
+    }
+
+    fn members(port_name: &str, slices: &[&SliceFact]) -> Vec<String> {
+        let backend = Backend {
+            cluster: ClusterKey {
+                service: NamespacedName::parse("shop/cart"),
+                port: 80,
+                upstream: Upstream::Http1,
+            },
+            port_name: port_name.into(),
+            transport: Transport::Tcp,
+        };
+        let assignment = assignment(&"c".into(), &backend, slices);
+        let endpoints = assignment.localities.iter().flat_map(|l| &l.endpoints);
+        endpoints.map(|e| format!("{}:{}{}", e.address, e.port, if e.draining { " draining" } else { "" })).collect()
+    }
+
+    use EndpointState::{Draining, Ready};
+
+    #[test]
+    fn each_port_has_its_own_members_joined_by_name() {
+        let slice = slice("s", &[("a", 8080), ("b", 8081)], &[("10.0.0.1", Ready)]);
+        assert_eq!(members("a", &[&slice]), ["10.0.0.1:8080"]);
+        assert_eq!(members("b", &[&slice]), ["10.0.0.1:8081"]);
+        assert_eq!(members("web", &[&slice]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_address_in_two_slices_is_one_member() {
+        let one = slice("s1", &[("", 8080)], &[("10.0.0.1", Draining)]);
+        let two = slice("s2", &[("", 8080)], &[("10.0.0.1", Ready), ("10.0.0.2", Ready)]);
+        assert_eq!(members("", &[&one, &two]), ["10.0.0.1:8080", "10.0.0.2:8080"]);
+    }
+
+    #[test]
+    fn draining_endpoints_serve_only_while_nothing_is_ready() {
+        let old = slice("s1", &[("", 8080)], &[("10.0.0.1", Draining)]);
+        let new = slice("s2", &[("", 8080)], &[("10.0.0.2", Ready)]);
+        assert_eq!(members("", &[&old]), ["10.0.0.1:8080"]);
+        assert_eq!(members("", &[&old, &new]), ["10.0.0.1:8080 draining", "10.0.0.2:8080"]);
+    }
+}

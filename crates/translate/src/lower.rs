@@ -1,0 +1,256 @@
+//! Lowering: an attached route with resolved backends becomes encoded entries of virtual hosts, the clusters that they
+//! use, and the route's status. The last place where a route is seen whole.
+
+use crate::attach::{Attachment, Outcome};
+use crate::backends::Resolution;
+use crate::lookup::Rows;
+use crate::names::{Backend, HostKey};
+use crate::rank::{Rank, Ranked};
+use crate::status::route_status;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tidegate_model::{
+    BackendFact, BackendRef, DerivedStatus, Filter, Finding, HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name,
+    NamespacedName, RedirectFact, RouteFact, RouteKey, RuleFact, Upstream,
+};
+use tidegate_xds::{encode, ir};
+
+/// What a route is lowered from. The fact sorts first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) enum RouteInput {
+    Fact(Arc<RouteFact>),
+    Attached(Attachment),
+    Backend(BackendRef, Resolution),
+    Finding(Finding),
+}
+
+/// What a route is lowered to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) enum RouteOutput {
+    /// An entry of a virtual host; the hostname is that of the listener.
+    Entry(HostKey, Hostname, Ranked),
+    /// A Gateway's table names a cluster.
+    Uses(NamespacedName, Backend),
+    /// The route's status.
+    Status(Arc<DerivedStatus>),
+}
+
+/// Every route, lowered.
+pub(crate) fn lowered<'s>(inputs: Rows<'s, (RouteKey, RouteInput)>) -> Rows<'s, (RouteKey, RouteOutput)> {
+    inputs.reduce_named("lower routes", |_route, input, output| {
+        let parts = RouteParts::gather(input.iter().map(|(input, _)| *input));
+        output.extend(parts.iter().flat_map(RouteParts::lower).map(|row| (row, 1)));
+    })
+}
+
+/// A route and everything that was found out about it.
+pub(crate) struct RouteParts<'r> {
+    pub(crate) fact: &'r RouteFact,
+    pub(crate) attachments: Vec<&'r Attachment>,
+    pub(crate) backends: BTreeMap<&'r BackendRef, &'r Resolution>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl<'r> RouteParts<'r> {
+    /// Sorts the inputs of one route; none if the route itself is gone.
+    pub(crate) fn gather(inputs: impl Iterator<Item = &'r RouteInput>) -> Option<Self> {
+        let mut fact = None;
+        let (mut attachments, mut backends, mut findings) = (Vec::new(), BTreeMap::new(), Vec::new());
+        for input in inputs {
+            match input {
+                RouteInput::Fact(route) => fact = Some(&**route),
+                RouteInput::Attached(attachment) => attachments.push(attachment),
+                RouteInput::Backend(target, resolution) => {
+                    backends.insert(target, resolution);
+                }
+                RouteInput::Finding(finding) => findings.push(finding.clone()),
+            }
+        }
+        Some(RouteParts { fact: fact?, attachments, backends, findings })
+    }
+
+    /// Entries, uses and status.
+    pub(crate) fn lower(&self) -> Vec<RouteOutput> {
+        let mut rows = Vec::new();
+        if let Some(status) = route_status(self) {
+            rows.push(RouteOutput::Status(Arc::new(status)));
+        }
+        // The same domain may be reached through several parent references: each entry once.
+        let mut places: BTreeMap<(HostKey, Hostname), u16> = BTreeMap::new();
+        for attachment in &self.attachments {
+            let Outcome::Bound(bindings) = &attachment.outcome else { continue };
+            for binding in bindings {
+                for host in &binding.hosts {
+                    let key = HostKey {
+                        gateway: attachment.gateway.clone(),
+                        table: binding.table.clone(),
+                        host: host.clone(),
+                    };
+                    places.insert((key, binding.listener_host.clone()), binding.port);
+                }
+            }
+        }
+        if places.is_empty() {
+            return rows;
+        }
+        let gateways: BTreeSet<&NamespacedName> = places.keys().map(|(key, _)| &key.gateway).collect();
+        for gateway in gateways {
+            rows.extend(self.used().into_iter().map(|backend| RouteOutput::Uses(gateway.clone(), backend.clone())));
+        }
+        self.entries(&places, &mut rows);
+        rows
+    }
+
+    /// The backends that some entry forwards to.
+    fn used(&self) -> BTreeSet<&Backend> {
+        let forwarding = self.fact.rules.iter().filter(|rule| redirect(&rule.filters).is_none());
+        let weighted = forwarding.flat_map(|rule| &rule.backends).filter(|backend| backend.weight > 0);
+        weighted.filter_map(|backend| self.found(backend)).collect()
+    }
+
+    fn found(&self, backend: &BackendFact) -> Option<&'r Backend> {
+        match self.backends.get(&backend.target) {
+            Some(Resolution::Found(found)) => Some(found),
+            Some(Resolution::Failed(..)) | None => None,
+        }
+    }
+
+    /// Encodes each match once a port and hands it to every domain of the port.
+    fn entries(&self, places: &BTreeMap<(HostKey, Hostname), u16>, rows: &mut Vec<RouteOutput>) {
+        let ports: BTreeSet<u16> = places.values().copied().collect();
+        for port in ports {
+            for (rule_index, rule) in (0..).zip(&self.fact.rules) {
+                for (match_index, matcher) in (0..).zip(&rule.matches) {
+                    let id = entry_id(&self.fact.key, rule, rule_index, match_index);
+                    let encoded = encode::entry(&self.entry(id, rule, matcher, port));
+                    let ranked = Ranked { rank: Rank::of(self.fact, matcher, rule_index, match_index), entry: encoded };
+                    let here = places.iter().filter(|(_, at)| **at == port);
+                    rows.extend(here.map(|((key, listener_host), _)| {
+                        RouteOutput::Entry(key.clone(), listener_host.clone(), ranked.clone())
+                    }));
+                }
+            }
+        }
+    }
+
+    fn entry(&self, id: Name, rule: &RuleFact, matcher: &HttpMatch, port: u16) -> ir::Entry {
+        let (request_headers, response_headers) = header_modifiers(&rule.filters);
+        let action = match redirect(&rule.filters) {
+            Some(redirect) => ir::Action::Redirect(lower_redirect(redirect, port)),
+            None => self.forward(rule),
+        };
+        ir::Entry { id, matcher: matcher.clone(), action, request_headers, response_headers }
+    }
+
+    fn forward(&self, rule: &RuleFact) -> ir::Action {
+        let weighted: Vec<&BackendFact> = rule.backends.iter().filter(|backend| backend.weight > 0).collect();
+        if weighted.is_empty() {
+            // No backend to send to is an error of the configuration, which the Gateway API answers with 500.
+            return ir::Action::Respond(500);
+        }
+        let targets: Vec<ir::Target> = weighted.iter().map(|backend| self.target(backend)).collect();
+        let (mut hostname, mut path) = (None, None);
+        for filter in &rule.filters {
+            if let Filter::Rewrite(rewrite) = filter {
+                (hostname, path) = (rewrite.hostname.clone(), rewrite.path.clone());
+            }
+        }
+        let websocket = weighted.iter().filter_map(|b| self.found(b)).all(|b| b.cluster.upstream != Upstream::H2c);
+        ir::Action::Forward(ir::Forward {
+            targets,
+            hostname,
+            path,
+            timeout: rule.request_timeout,
+            try_timeout: rule.backend_timeout,
+            websocket,
+        })
+    }
+
+    fn target(&self, backend: &BackendFact) -> ir::Target {
+        let (request_headers, response_headers) = header_modifiers(&backend.filters);
+        let cluster = match self.found(backend) {
+            Some(found) if backend_filters_supported(backend) => found.cluster.name(),
+            Some(_) | None => INVALID_CLUSTER.into(),
+        };
+        ir::Target { cluster, weight: backend.weight, request_headers, response_headers }
+    }
+}
+
+/// Whether every filter of a backend reference is one that can be applied to one backend of several.
+pub(crate) fn backend_filters_supported(backend: &BackendFact) -> bool {
+    backend.filters.iter().all(|filter| match filter {
+        Filter::RequestHeaders(_) | Filter::ResponseHeaders(_) => true,
+        Filter::Redirect(_) | Filter::Rewrite(_) => false,
+    })
+}
+
+fn redirect(filters: &[Filter]) -> Option<&RedirectFact> {
+    filters.iter().find_map(|filter| match filter {
+        Filter::Redirect(redirect) => Some(redirect),
+        Filter::RequestHeaders(_) | Filter::ResponseHeaders(_) | Filter::Rewrite(_) => None,
+    })
+}
+
+fn header_modifiers(filters: &[Filter]) -> (HeaderModifier, HeaderModifier) {
+    let (mut request, mut response) = (HeaderModifier::default(), HeaderModifier::default());
+    for filter in filters {
+        match filter {
+            Filter::RequestHeaders(modifier) => request = modifier.clone(),
+            Filter::ResponseHeaders(modifier) => response = modifier.clone(),
+            Filter::Redirect(_) | Filter::Rewrite(_) => {}
+        }
+    }
+    (request, response)
+}
+
+/// Decides the port that Location shows: the written one; else the well-known port of a written scheme; else the
+/// port that the request came in on. A port that its scheme implies is not shown.
+fn lower_redirect(redirect: &RedirectFact, listener_port: u16) -> ir::Redirect {
+    let scheme = redirect.scheme.as_deref().unwrap_or("http");
+    let well_known = if scheme == "https" { 443 } else { 80 };
+    let port = match (redirect.port, &redirect.scheme) {
+        (Some(port), _) => port,
+        (None, Some(_)) => well_known,
+        (None, None) => listener_port,
+    };
+    ir::Redirect {
+        scheme: redirect.scheme.clone(),
+        hostname: redirect.hostname.clone(),
+        port: (port != well_known).then_some(port),
+        path: redirect.path.clone(),
+        status: redirect.status,
+    }
+}
+
+/// Names an entry by its route, rule and match: `HTTPRoute shop/cart rule 0 match 1`.
+fn entry_id(route: &RouteKey, rule: &RuleFact, rule_index: u32, match_index: u32) -> Name {
+    let rule = rule.name.as_ref().map_or_else(|| rule_index.to_string(), Name::to_string);
+    format!("{} {} rule {rule} match {match_index}", route.kind.kind(), route.name).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_shows_a_port_only_where_the_scheme_does_not_imply_it() {
+        let redirect = |scheme: Option<&str>, port| RedirectFact {
+            scheme: scheme.map(Name::from),
+            hostname: None,
+            port,
+            path: None,
+            status: 302,
+        };
+        let shown = |scheme, port, listener| lower_redirect(&redirect(scheme, port), listener).port;
+        assert_eq!(shown(Some("https"), None, 80), None);
+        assert_eq!(shown(Some("https"), None, 8080), None);
+        assert_eq!(shown(Some("https"), Some(8443), 80), Some(8443));
+        assert_eq!(shown(Some("https"), Some(443), 80), None);
+        assert_eq!(shown(Some("http"), None, 8080), None);
+        assert_eq!(shown(None, None, 8080), Some(8080));
+        assert_eq!(shown(None, None, 80), None);
+        assert_eq!(shown(None, Some(8083), 80), Some(8083));
+        assert_eq!(shown(Some("http"), Some(443), 80), Some(443));
+    }
+}

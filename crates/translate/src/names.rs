@@ -1,0 +1,65 @@
+//! Names of resources: what a thing is, nothing positional, so that an insertion renames nothing.
+
+use serde::{Deserialize, Serialize};
+use tidegate_model::{Hostname, Name, NamespacedName, Transport, Upstream};
+
+/// Listener and table of a plaintext HTTP port.
+pub(crate) fn listener_name(port: u16) -> Name {
+    format!("http/{port}").into()
+}
+
+/// The identity of a cluster: a Service port and how it is spoken to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct ClusterKey {
+    pub(crate) service: NamespacedName,
+    pub(crate) port: u16,
+    pub(crate) upstream: Upstream,
+}
+
+impl ClusterKey {
+    /// `<namespace>/<service>/<port>[~h2|~ws]`; the default has no suffix.
+    pub(crate) fn name(&self) -> Name {
+        let suffix = match self.upstream {
+            Upstream::Http1 => "",
+            Upstream::H2c => "~h2",
+            Upstream::WebSocket => "~ws",
+        };
+        format!("{}/{}{suffix}", self.service, self.port).into()
+    }
+}
+
+/// A cluster together with what joins it to EndpointSlice ports: the name and transport of the Service port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Backend {
+    pub(crate) cluster: ClusterKey,
+    pub(crate) port_name: Name,
+    pub(crate) transport: Transport,
+}
+
+/// A virtual host: Gateway, table, domain.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct HostKey {
+    pub(crate) gateway: NamespacedName,
+    pub(crate) table: Name,
+    pub(crate) host: Hostname,
+}
+
+impl HostKey {
+    /// The same table, another domain.
+    pub(crate) fn with_host(&self, host: Hostname) -> HostKey {
+        HostKey { gateway: self.gateway.clone(), table: self.table.clone(), host }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_named_by_what_it_is() {
+        let key = |upstream| ClusterKey { service: NamespacedName::parse("shop/cart"), port: 80, upstream };
+        assert_eq!(key(Upstream::Http1).name(), "shop/cart/80");
+        assert_eq!(key(Upstream::H2c).name(), "shop/cart/80~h2");
+        assert_eq!(key(Upstream::WebSocket).name(), "shop/cart/80~ws");
+    }
+}

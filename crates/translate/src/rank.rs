@@ -1,0 +1,66 @@
+//! Precedence of matches, as the Gateway API orders them across all routes of a domain.
+
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use tidegate_model::{HttpMatch, NamespacedName, PathMatch, RouteFact};
+use tidegate_xds::row::EncodedEntry;
+
+/// An encoded entry and where it stands in its virtual host.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Ranked {
+    pub(crate) rank: Rank,
+    pub(crate) entry: EncodedEntry,
+}
+
+/// Precedence; the smallest is matched first. The fields are compared in order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Rank {
+    path: PathRank,
+    /// Longer paths first.
+    path_length: Reverse<usize>,
+    /// A method match first.
+    has_method: Reverse<bool>,
+    /// More header matches first.
+    headers: Reverse<usize>,
+    /// More query parameter matches first.
+    query: Reverse<usize>,
+    /// The older route first.
+    created: i64,
+    /// Then by `{namespace}/{name}`.
+    route: NamespacedName,
+    /// Then in the order of the spec.
+    rule: u32,
+    matcher: u32,
+}
+
+/// Exact paths, then regular expressions (the Gateway API leaves their place to us: they are written for something
+/// in particular), then prefixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+enum PathRank {
+    Exact,
+    Regex,
+    Prefix,
+}
+
+impl Rank {
+    /// The precedence of one match of a route.
+    pub(crate) fn of(route: &RouteFact, matcher: &HttpMatch, rule_index: u32, match_index: u32) -> Rank {
+        let (path, length) = match &matcher.path {
+            PathMatch::Exact(path) => (PathRank::Exact, path.len()),
+            PathMatch::Regex(path) => (PathRank::Regex, path.len()),
+            // By elements: a trailing slash adds nothing.
+            PathMatch::Prefix(path) => (PathRank::Prefix, path.trim_end_matches('/').len()),
+        };
+        Rank {
+            path,
+            path_length: Reverse(length),
+            has_method: Reverse(matcher.method.is_some()),
+            headers: Reverse(matcher.headers.len()),
+            query: Reverse(matcher.query.len()),
+            created: route.created,
+            route: route.key.name.clone(),
+            rule: rule_index,
+            matcher: match_index,
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The oracle: the same outputs in plain loops over all facts, without a dataflow.
+//!
+//! What decides about one thing is shared with the joins (it has tables of its own); what is done independently here is
+//! everything that the joins do: which facts meet, which are counted once, what exists for an empty key. Read this to
+//! learn what the dataflow computes; it is never fast and never incremental.
+
+use crate::assemble::{self, Domain};
+use crate::attach::{self, Attachment};
+use crate::backends::{self, BackendAsk, GrantKey, Resolution};
+use crate::endpoints;
+use crate::gateways::{self, GatewayState, Verdict};
+use crate::lower::{RouteInput, RouteOutput, RouteParts};
+use crate::names::{Backend, HostKey};
+use crate::rank::Ranked;
+use crate::status::{self, GatewayInput, OtherInput};
+use crate::{Config, lower};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tidegate_model::{
+    ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact,
+    RouteKey, ServiceFact, SliceFact,
+};
+use tidegate_xds::Row;
+
+/// All facts, sorted by what they are looked up by.
+#[derive(Default)]
+struct Facts<'f> {
+    classes: BTreeMap<&'f Name, &'f ClassFact>,
+    gateways: Vec<&'f Arc<GatewayFact>>,
+    routes: Vec<&'f Arc<RouteFact>>,
+    grants: Vec<&'f GrantFact>,
+    namespaces: BTreeMap<&'f str, &'f NamespaceFact>,
+    services: BTreeMap<&'f NamespacedName, &'f ServiceFact>,
+    slices: Vec<&'f SliceFact>,
+    findings: Vec<(&'f ObjectKey, &'f Finding)>,
+}
+
+impl<'f> Facts<'f> {
+    fn sort(facts: &'f BTreeSet<Fact>) -> Self {
+        let mut sorted = Facts::default();
+        for fact in facts {
+            match fact {
+                Fact::Class(class) => drop(sorted.classes.insert(&class.name, class)),
+                Fact::Gateway(gateway) => sorted.gateways.push(gateway),
+                Fact::Route(route) => sorted.routes.push(route),
+                Fact::Grant(grant) => sorted.grants.push(grant),
+                Fact::Namespace(namespace) => drop(sorted.namespaces.insert(&namespace.name, namespace)),
+                Fact::Service(service) => drop(sorted.services.insert(&service.name, service)),
+                Fact::Slice(slice) => sorted.slices.push(slice),
+                Fact::Finding(object, finding) => sorted.findings.push((object, finding)),
+            }
+        }
+        sorted
+    }
+
+    /// The findings of one object, as `input` takes them.
+    fn findings_of<I>(&self, kind: Kind, name: &NamespacedName, input: impl Fn(Finding) -> I) -> Vec<I> {
+        let of_object = self.findings.iter().filter(|(object, _)| object.kind == kind && object.name == *name);
+        of_object.map(|(_, finding)| input((*finding).clone())).collect()
+    }
+}
+
+/// Every row that follows from `facts`.
+#[must_use]
+pub fn translate(config: &Config, facts: &BTreeSet<Fact>) -> BTreeSet<Row> {
+    let facts = Facts::sort(facts);
+    let verdicts = verdicts(config, &facts);
+    let ours: Vec<&GatewayState> = verdicts.values().filter_map(ours).collect();
+    let attachments = attachments(&facts, &verdicts);
+
+    let mut rows: BTreeSet<Row> = ours.iter().flat_map(|state| gateways::rows(state)).collect();
+    let mut entries: BTreeMap<HostKey, BTreeSet<Ranked>> = BTreeMap::new();
+    let mut domains: BTreeSet<Domain> = ours.iter().flat_map(|state| assemble::listener_domains(state)).collect();
+    let mut wanted: BTreeSet<Backend> = BTreeSet::new();
+    for route in &facts.routes {
+        for output in lower_route(&facts, route, &attachments) {
+            match output {
+                RouteOutput::Entry(key, listener_host, ranked) => {
+                    domains.insert((key.clone(), listener_host));
+                    entries.entry(key).or_default().insert(ranked);
+                }
+                RouteOutput::Uses(gateway, backend) => {
+                    rows.insert(Row::Member(gateway, backend.cluster.name()));
+                    wanted.insert(backend);
+                }
+                RouteOutput::Status(status) => drop(rows.insert(Row::Status(route.key.object(), status))),
+            }
+        }
+    }
+    for domain in &domains {
+        let carried = assemble::wider(domain).into_iter().flat_map(|(from, _)| entries.get(&from).into_iter().flatten());
+        let host = assemble::virtual_host(&domain.0.host, carried.map(|ranked| &ranked.entry));
+        let HostKey { gateway, table, host: name } = domain.0.clone();
+        rows.insert(Row::VirtualHost(gateway, table, name, host));
+    }
+    for backend in &wanted {
+        let of_service = |slice: &&&SliceFact| slice.service.as_ref() == Some(&backend.cluster.service);
+        let slices: Vec<&SliceFact> = facts.slices.iter().filter(of_service).copied().collect();
+        rows.extend(endpoints::rows(backend, &slices));
+    }
+    statuses(config, &facts, &verdicts, &attachments, &mut rows);
+    rows
+}
+
+fn ours(verdict: &Verdict) -> Option<&GatewayState> {
+    match verdict {
+        Verdict::Ours(state) => Some(state),
+        Verdict::NoClass(_) => None,
+    }
+}
+
+fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verdict> {
+    let mut verdicts = BTreeMap::new();
+    for gateway in &facts.gateways {
+        let class = facts.classes.get(&gateway.class).copied();
+        if let Some(verdict) = gateways::verdict(gateway, &gateways::class_state(&config.controller, class)) {
+            verdicts.insert(gateway.name.clone(), verdict);
+        }
+    }
+    verdicts
+}
+
+fn attachments(
+    facts: &Facts<'_>,
+    verdicts: &BTreeMap<NamespacedName, Verdict>,
+) -> BTreeMap<RouteKey, Vec<Attachment>> {
+    let mut attachments: BTreeMap<RouteKey, Vec<Attachment>> = BTreeMap::new();
+    for route in &facts.routes {
+        let labels = facts.namespaces.get(route.key.name.namespace()).map(|namespace| &*namespace.labels);
+        for ask in attach::asks(route) {
+            let Some(state) = verdicts.get(&ask.parent.name).and_then(ours) else { continue };
+            let outcome = attach::attach(&ask, labels, &state.fact.name, &state.listeners);
+            let attachment = Attachment { index: ask.index, gateway: state.fact.name.clone(), outcome };
+            attachments.entry(route.key.clone()).or_default().push(attachment);
+        }
+    }
+    attachments
+}
+
+fn lower_route(
+    facts: &Facts<'_>,
+    route: &Arc<RouteFact>,
+    attachments: &BTreeMap<RouteKey, Vec<Attachment>>,
+) -> Vec<RouteOutput> {
+    let mut inputs = vec![RouteInput::Fact(route.clone())];
+    let attached = attachments.get(&route.key).into_iter().flatten();
+    inputs.extend(attached.cloned().map(RouteInput::Attached));
+    for ask in backends::asks(route) {
+        let found = resolve(facts, &ask);
+        inputs.push(RouteInput::Backend(ask.target, found));
+    }
+    inputs.extend(facts.findings_of(route.key.kind.kind(), &route.key.name, RouteInput::Finding));
+    RouteParts::gather(inputs.iter()).map(|parts| lower::RouteParts::lower(&parts)).unwrap_or_default()
+}
+
+fn resolve(facts: &Facts<'_>, ask: &BackendAsk) -> Resolution {
+    let permitted = if ask.needs_grant() {
+        let key = ask.grant_key();
+        let filed = facts.grants.iter().filter(|grant| GrantKey::of(grant) == key);
+        backends::permits(&filed.map(|grant| grant.to_name.clone()).collect::<Vec<_>>(), &ask.target)
+    } else {
+        true
+    };
+    backends::resolve(&ask.target, permitted, facts.services.get(&ask.target.name).copied())
+}
+
+fn statuses(
+    config: &Config,
+    facts: &Facts<'_>,
+    verdicts: &BTreeMap<NamespacedName, Verdict>,
+    attachments: &BTreeMap<RouteKey, Vec<Attachment>>,
+    rows: &mut BTreeSet<Row>,
+) {
+    let mut attached: BTreeMap<(&NamespacedName, &Name), BTreeSet<&RouteKey>> = BTreeMap::new();
+    for (route, attachment) in attachments.iter().flat_map(|(route, all)| all.iter().map(move |one| (route, one))) {
+        if let attach::Outcome::Bound(bindings) = &attachment.outcome {
+            for binding in bindings {
+                attached.entry((&attachment.gateway, &binding.listener)).or_default().insert(route);
+            }
+        }
+    }
+    for (gateway, verdict) in verdicts {
+        let mut inputs = vec![(GatewayInput::Verdict(verdict.clone()), 1)];
+        for ((of, listener), routes) in &attached {
+            if *of == gateway {
+                let count = u32::try_from(routes.len()).expect("fewer routes than 2^32 fit into memory");
+                inputs.push((GatewayInput::Attached((*listener).clone()), count));
+            }
+        }
+        inputs.extend(facts.findings_of(Kind::Gateway, gateway, GatewayInput::Finding).into_iter().map(|i| (i, 1)));
+        if let Some(status) = status::gateway_status(inputs.iter().map(|(input, count)| (input, *count))) {
+            rows.insert(Row::Status(ObjectKey { kind: Kind::Gateway, name: gateway.clone() }, Arc::new(status)));
+        }
+    }
+    let mut others: BTreeMap<ObjectKey, BTreeSet<OtherInput>> = BTreeMap::new();
+    for class in facts.classes.values().filter(|class| class.controller == config.controller) {
+        let object = ObjectKey::new(Kind::GatewayClass, "", &class.name);
+        others.entry(object).or_default().insert(OtherInput::Class((*class).clone()));
+    }
+    for (object, finding) in &facts.findings {
+        if object.kind != Kind::Gateway && object.kind != Kind::HttpRoute {
+            others.entry((*object).clone()).or_default().insert(OtherInput::Finding((*finding).clone()));
+        }
+    }
+    for (object, inputs) in others {
+        rows.insert(Row::Status(object, Arc::new(status::other_status(inputs.iter()))));
+    }
+}

@@ -1,0 +1,242 @@
+//! Derived status, from the same rows as traffic.
+
+use crate::attach::{Attachment, Outcome};
+use crate::backends::Resolution;
+use crate::gateways::{GatewayState, ListenerProblem, ListenerState, Verdict, sentence};
+use crate::lookup::Rows;
+use crate::lower::{RouteParts, backend_filters_supported};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tidegate_model::{
+    ClassFact, Condition, ConditionType, DerivedStatus, Finding, Kind, ListenerStatus, Name, NamespacedName, ObjectKey,
+    ParentStatus, Reason, StatusBody,
+};
+
+use ConditionType::{Accepted, Conflicted, Programmed, ResolvedRefs};
+
+/// Status of a route towards each parent that is ours, and everything there is to say about it. None if there is
+/// nothing to say.
+pub(crate) fn route_status(parts: &RouteParts<'_>) -> Option<DerivedStatus> {
+    let mut findings = parts.findings.clone();
+    findings.extend(parts.fact.findings.iter().cloned());
+    findings.extend(reference_findings(parts));
+    findings.extend(parent_findings(parts));
+    let resolved = resolved_refs(parts);
+    let parents: Vec<ParentStatus> = parts
+        .attachments
+        .iter()
+        .map(|attachment| ParentStatus {
+            parent: parts.fact.parents[attachment.index as usize].clone(),
+            conditions: vec![accepted(parts, attachment), resolved.clone()],
+        })
+        .collect();
+    if parents.is_empty() && findings.is_empty() {
+        return None;
+    }
+    Some(DerivedStatus { generation: parts.fact.generation, body: StatusBody::Route(parents), findings })
+}
+
+fn accepted(parts: &RouteParts<'_>, attachment: &Attachment) -> Condition {
+    if let Some(first) = parts.fact.findings.first() {
+        return Condition::no(Accepted, first.reason, sentence(&parts.fact.findings));
+    }
+    match &attachment.outcome {
+        Outcome::Refused(reason, message) => Condition::no(Accepted, *reason, message.clone()),
+        Outcome::Bound(bindings) => {
+            let names: Vec<&str> = bindings.iter().map(|binding| &*binding.listener).collect();
+            Condition::yes(Accepted, Reason::Accepted, format!("attached to listener {}", names.join(", ")))
+        }
+    }
+}
+
+fn resolved_refs(parts: &RouteParts<'_>) -> Condition {
+    let failed: Vec<Finding> = reference_findings(parts);
+    match failed.first() {
+        Some(first) => Condition::no(ResolvedRefs, first.reason, sentence(&failed)),
+        None => Condition::yes(ResolvedRefs, Reason::ResolvedRefs, "every reference resolves"),
+    }
+}
+
+/// References that lead nowhere, by field.
+fn reference_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (rule_index, rule) in parts.fact.rules.iter().enumerate() {
+        for (index, backend) in rule.backends.iter().enumerate() {
+            let field = format!("spec.rules[{rule_index}].backendRefs[{index}]");
+            if let Some(Resolution::Failed(reason, message)) = parts.backends.get(&backend.target) {
+                findings.push(Finding::new(*reason, &field, message.clone()));
+            }
+            if !backend_filters_supported(backend) {
+                let message = "only header modifiers are supported on a backend; move the filter to the rule";
+                findings.push(Finding::new(Reason::UnsupportedValue, &format!("{field}.filters"), message));
+            }
+        }
+    }
+    findings
+}
+
+/// Parents that are Gateways but none of ours.
+fn parent_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, parent) in (0..).zip(&parts.fact.parents) {
+        let answered = parts.attachments.iter().any(|attachment| attachment.index == index);
+        if parent.group_kind.is(Kind::Gateway) && !answered {
+            let message = format!("there is no Gateway {} of a class of this controller", parent.name);
+            findings.push(Finding::new(Reason::NoMatchingParent, &format!("spec.parentRefs[{index}]"), message));
+        }
+    }
+    findings
+}
+
+/// What a Gateway's status is made of. The verdict sorts first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) enum GatewayInput {
+    Verdict(Verdict),
+    /// A route is attached to the listener; the multiplicity counts them.
+    Attached(Name),
+    Finding(Finding),
+}
+
+/// Status of every Gateway that is ours, or that names a class nobody has.
+pub(crate) fn gateway_statuses<'s>(
+    inputs: Rows<'s, (NamespacedName, GatewayInput)>,
+) -> Rows<'s, (ObjectKey, Arc<DerivedStatus>)> {
+    inputs
+        .reduce_named("status of gateways", |_gateway, input, output| {
+            let counted = input.iter().map(|(input, count)| (*input, u32::try_from(*count).unwrap_or(0)));
+            output.extend(gateway_status(counted).map(|status| (Arc::new(status), 1)));
+        })
+        .map(|(gateway, status)| (ObjectKey { kind: Kind::Gateway, name: gateway }, status))
+}
+
+/// Status of one Gateway from its inputs, each with its count.
+pub(crate) fn gateway_status<'i>(inputs: impl Iterator<Item = (&'i GatewayInput, u32)>) -> Option<DerivedStatus> {
+    let (mut verdict, mut attached, mut findings) = (None, BTreeMap::new(), Vec::new());
+    for (input, count) in inputs {
+        match input {
+            GatewayInput::Verdict(found) => verdict = Some(found),
+            GatewayInput::Attached(listener) => {
+                attached.insert(listener, count);
+            }
+            GatewayInput::Finding(finding) => findings.push(finding.clone()),
+        }
+    }
+    match verdict? {
+        Verdict::NoClass(finding) => {
+            findings.push(finding.clone());
+            Some(DerivedStatus { generation: 0, body: StatusBody::None, findings })
+        }
+        Verdict::Ours(state) => {
+            findings.extend(state.fact.findings.iter().cloned());
+            let listeners: Vec<ListenerStatus> = state
+                .listeners
+                .iter()
+                .map(|listener| listener_status(state, listener, attached.get(&listener.name).copied().unwrap_or(0)))
+                .collect();
+            let body = StatusBody::Gateway { conditions: gateway_conditions(state), listeners };
+            Some(DerivedStatus { generation: state.fact.generation, body, findings })
+        }
+    }
+}
+
+fn gateway_conditions(state: &GatewayState) -> Vec<Condition> {
+    if let Some((reason, message)) = &state.refused {
+        return vec![
+            Condition::no(Accepted, *reason, message.clone()),
+            Condition::no(Programmed, Reason::Invalid, "the Gateway is not accepted"),
+        ];
+    }
+    let accepted = if state.listeners.iter().all(|listener| listener.problem.is_none()) {
+        Condition::yes(Accepted, Reason::Accepted, "the Gateway is accepted")
+    } else {
+        Condition::yes(Accepted, Reason::ListenersNotValid, "some listeners are not valid; their conditions say why")
+    };
+    vec![accepted, Condition::yes(Programmed, Reason::Programmed, "the configuration is sealed for the proxies")]
+}
+
+fn listener_status(state: &GatewayState, listener: &ListenerState, attached_routes: u32) -> ListenerStatus {
+    let (accepted, conflicted) = match listener.problem {
+        None => (
+            Condition::yes(Accepted, Reason::Accepted, "the listener is accepted"),
+            Condition::no(Conflicted, Reason::NoConflicts, "no other listener stands in its way"),
+        ),
+        Some(ListenerProblem::UnsupportedProtocol) => (
+            Condition::no(Accepted, Reason::UnsupportedProtocol, "the protocol is not supported; use HTTP"),
+            Condition::no(Conflicted, Reason::NoConflicts, "no other listener stands in its way"),
+        ),
+        Some(ListenerProblem::HostnameConflict) => {
+            conflict(Reason::HostnameConflict, "another listener has this port and hostname; change one of them")
+        }
+        Some(ListenerProblem::ProtocolConflict) => conflict(
+            Reason::ProtocolConflict,
+            "another listener has this port and a protocol that cannot share it; change one of them",
+        ),
+    };
+    let resolved = if listener.bad_kinds.is_empty() {
+        Condition::yes(ResolvedRefs, Reason::ResolvedRefs, "every reference resolves")
+    } else {
+        let kinds = listener.bad_kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let message = format!("allowedRoutes.kinds: this protocol cannot carry {kinds}; remove it");
+        Condition::no(ResolvedRefs, Reason::InvalidRouteKinds, message)
+    };
+    let programmed = match (listener.usable, &state.refused) {
+        (true, _) => Condition::yes(Programmed, Reason::Programmed, "the listener is sealed for the proxies"),
+        (false, Some(_)) if listener.problem.is_none() => {
+            Condition::no(Programmed, Reason::Invalid, "the Gateway is not accepted")
+        }
+        (false, _) => {
+            let reason = if conflicted.reason == Reason::NoConflicts { Reason::Invalid } else { conflicted.reason };
+            Condition::no(Programmed, reason, "the listener is not served")
+        }
+    };
+    ListenerStatus {
+        name: listener.name.clone(),
+        supported_kinds: listener.kinds.clone(),
+        attached_routes,
+        conditions: vec![accepted, programmed, resolved, conflicted],
+    }
+}
+
+fn conflict(reason: Reason, message: &str) -> (Condition, Condition) {
+    (Condition::no(Accepted, reason, message), Condition::yes(Conflicted, reason, message))
+}
+
+/// What the status of any other object is made of. The body sorts first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) enum OtherInput {
+    Class(ClassFact),
+    Finding(Finding),
+}
+
+/// Status of classes of ours, and the findings of kinds without status.
+pub(crate) fn other_statuses<'s>(
+    inputs: Rows<'s, (ObjectKey, OtherInput)>,
+) -> Rows<'s, (ObjectKey, Arc<DerivedStatus>)> {
+    inputs.reduce_named("status of others", |_object, input, output| {
+        output.push((Arc::new(other_status(input.iter().map(|(input, _)| *input))), 1));
+    })
+}
+
+/// Status of one object that is no Gateway and no route.
+pub(crate) fn other_status<'i>(inputs: impl Iterator<Item = &'i OtherInput>) -> DerivedStatus {
+    let mut status = DerivedStatus { generation: 0, body: StatusBody::None, findings: Vec::new() };
+    for input in inputs {
+        match input {
+            OtherInput::Class(class) => {
+                status.generation = class.generation;
+                status.body = StatusBody::Class(vec![class_condition(class)]);
+                status.findings.extend(class.findings.iter().cloned());
+            }
+            OtherInput::Finding(finding) => status.findings.push(finding.clone()),
+        }
+    }
+    status
+}
+
+fn class_condition(class: &ClassFact) -> Condition {
+    match class.findings.first() {
+        Some(first) => Condition::no(Accepted, first.reason, sentence(&class.findings)),
+        None => Condition::yes(Accepted, Reason::Accepted, "the class is accepted"),
+    }
+}

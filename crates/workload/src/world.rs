@@ -1,0 +1,379 @@
+//! A small cluster that changes at random. Names come from small pools, so that references hit, miss, dangle, cross
+//! namespaces and are taken up again after a deletion; every pair of kinds that can refer to each other does.
+
+use crate::random::Random;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use tidegate_log::{Event, Object};
+use tidegate_model::{CONTROLLER_NAME, Kind, ObjectKey};
+
+const NAMESPACES: [&str; 3] = ["infra", "shop", "team-x"];
+const CLASSES: [&str; 3] = ["ours", "also-ours", "foreign"];
+const GATEWAYS: [&str; 2] = ["edge", "inner"];
+const ROUTES: [&str; 4] = ["a", "b", "c", "d"];
+const SERVICES: [&str; 3] = ["cart", "web", "api"];
+const SLICES: [&str; 2] = ["s1", "s2"];
+const GRANTS: [&str; 2] = ["g1", "g2"];
+const HOSTS: [&str; 7] = [
+    "",
+    "*.example.com",
+    "*.dev.example.com",
+    "t.dev.example.com",
+    "www.example.com",
+    "example.com",
+    "*.com",
+];
+const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/a/", "/c"];
+
+/// The cluster as it stands.
+#[derive(Debug)]
+pub struct World {
+    random: Random,
+    objects: BTreeMap<ObjectKey, Value>,
+}
+
+impl World {
+    /// A cluster in which about two thirds of all possible objects exist: 30 and more.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut world = World { random: Random::new(seed), objects: BTreeMap::new() };
+        for key in keys() {
+            if world.random.chance(70) {
+                world.put(&key);
+            }
+        }
+        // Never fewer than 30, whatever the dice say.
+        for key in keys() {
+            if world.objects.len() < 30 && !world.objects.contains_key(&key) {
+                world.put(&key);
+            }
+        }
+        world
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there are no objects.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// Every object, as a first list in random order, then `synced` for every kind.
+    pub fn list(&mut self) -> Vec<Event> {
+        let mut events: Vec<Event> = self.objects.values().map(apply).collect();
+        self.random.shuffle(&mut events);
+        events.extend(Kind::ALL.map(Event::Synced));
+        events
+    }
+
+    /// The next batch: mostly one change; at times several at once, or a relist that repeats what is known.
+    pub fn step(&mut self) -> Vec<Event> {
+        match self.random.below(10) {
+            0 => self.relist(),
+            1 | 2 => {
+                let count = 2 + self.random.below(4);
+                let mut events: Vec<Event> = (0..count).map(|_| self.change()).collect();
+                // Of one object the last word counts, so only different objects may change places.
+                events.sort_by_key(key_of);
+                events.dedup_by(|later, earlier| {
+                    let same = key_of(later) == key_of(earlier);
+                    if same {
+                        std::mem::swap(later, earlier);
+                    }
+                    same
+                });
+                self.random.shuffle(&mut events);
+                events
+            }
+            _ => vec![self.change()],
+        }
+    }
+
+    /// One change: an object appears, changes or goes.
+    fn change(&mut self) -> Event {
+        let keys = keys();
+        let key = self.random.pick(&keys).clone();
+        if self.objects.contains_key(&key) && self.random.chance(35) {
+            self.objects.remove(&key);
+            Event::Delete(key)
+        } else {
+            self.put(&key);
+            apply(&self.objects[&key])
+        }
+    }
+
+    /// What a source sends that lost its watch: every object again, and the deletions that happened meanwhile.
+    fn relist(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let victims: Vec<ObjectKey> = self.objects.keys().cloned().collect();
+        for _ in 0..self.random.below(3) {
+            let victim = self.random.pick(&victims).clone();
+            if self.objects.remove(&victim).is_some() {
+                events.push(Event::Delete(victim));
+            }
+        }
+        events.extend(self.objects.values().map(apply));
+        self.random.shuffle(&mut events);
+        events
+    }
+
+    fn put(&mut self, key: &ObjectKey) {
+        let generation = self.objects.get(key).map_or(1, |old| old["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
+        let mut body = match key.kind {
+            Kind::GatewayClass => class(&mut self.random, key),
+            Kind::Gateway => gateway(&mut self.random),
+            Kind::HttpRoute => route(&mut self.random),
+            Kind::ReferenceGrant => grant(&mut self.random),
+            Kind::Namespace => json!({}),
+            Kind::Service => service(&mut self.random),
+            Kind::EndpointSlice => slice(&mut self.random),
+        };
+        let mut metadata = json!({"name": key.name.name(), "generation": generation});
+        if !key.kind.is_cluster_scoped() {
+            metadata["namespace"] = key.name.namespace().into();
+        }
+        if key.kind == Kind::Namespace && self.random.chance(60) {
+            metadata["labels"] = json!({"team": self.random.pick(&["x", "y"])});
+        }
+        if key.kind == Kind::EndpointSlice && self.random.chance(90) {
+            metadata["labels"] = json!({"kubernetes.io/service-name": self.random.pick(&SERVICES)});
+        }
+        if key.kind == Kind::HttpRoute && self.random.chance(30) {
+            metadata["creationTimestamp"] = format!("2024-05-0{}T10:00:00Z", 1 + self.random.below(3)).into();
+        }
+        body["apiVersion"] = api_version(key.kind).into();
+        body["kind"] = key.kind.as_str().into();
+        body["metadata"] = metadata;
+        self.objects.insert(key.clone(), body);
+    }
+}
+
+fn api_version(kind: Kind) -> String {
+    let version = kind.versions()[0];
+    if kind.group().is_empty() { version.to_owned() } else { format!("{}/{version}", kind.group()) }
+}
+
+fn apply(body: &Value) -> Event {
+    Event::Apply(Object::new(body.clone()).expect("generated objects have kind and name"))
+}
+
+fn key_of(event: &Event) -> Option<ObjectKey> {
+    match event {
+        Event::Apply(object) => Some(object.key.clone()),
+        Event::Delete(key) => Some(key.clone()),
+        Event::Synced(_)
+        | Event::Unreadable { .. }
+        | Event::Expired { .. }
+        | Event::Connect { .. }
+        | Event::Disconnect { .. }
+        | Event::Rejected { .. } => None,
+    }
+}
+
+/// Every object that can exist.
+fn keys() -> Vec<ObjectKey> {
+    let mut keys: Vec<ObjectKey> = CLASSES.iter().map(|name| ObjectKey::new(Kind::GatewayClass, "", name)).collect();
+    for namespace in NAMESPACES {
+        keys.push(ObjectKey::new(Kind::Namespace, "", namespace));
+        let mut all = |kind, names: &[&str]| keys.extend(names.iter().map(|name| ObjectKey::new(kind, namespace, name)));
+        all(Kind::Gateway, &GATEWAYS);
+        all(Kind::HttpRoute, &ROUTES);
+        all(Kind::Service, &SERVICES);
+        all(Kind::EndpointSlice, &SLICES);
+        all(Kind::ReferenceGrant, &GRANTS);
+    }
+    keys
+}
+
+fn class(random: &mut Random, key: &ObjectKey) -> Value {
+    let foreign = key.name.name() == "foreign" || random.chance(10);
+    let controller = if foreign { "example.com/other" } else { CONTROLLER_NAME };
+    json!({"spec": {"controllerName": controller}})
+}
+
+fn gateway(random: &mut Random) -> Value {
+    let listeners: Vec<Value> = (0..1 + random.below(4)).map(|index| listener(random, index)).collect();
+    let class = if random.chance(85) { "ours" } else { *random.pick(&["also-ours", "foreign", "nowhere"]) };
+    json!({"spec": {"gatewayClassName": class, "listeners": listeners}})
+}
+
+fn listener(random: &mut Random, index: usize) -> Value {
+    // Names are l0, l1, ...: sectionName hits and misses. Ports and hostnames collide on purpose.
+    let mut listener = json!({
+        "name": format!("l{index}"),
+        "port": random.pick(&[80, 80, 81]),
+        "protocol": if random.chance(92) { "HTTP" } else { *random.pick(&["TCP", "UDP", "EXAMPLE"]) },
+    });
+    let hostname = *random.pick(&HOSTS);
+    if !hostname.is_empty() && listener["protocol"] == "HTTP" {
+        listener["hostname"] = hostname.into();
+    }
+    let namespaces = match random.below(4) {
+        0 => json!({"from": "Same"}),
+        1 => json!({"from": "Selector", "selector": {"matchLabels": {"team": "x"}}}),
+        2 => json!({"from": "Selector", "selector": {"matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["shop", "infra"]}]}}),
+        _ => json!({"from": "All"}),
+    };
+    listener["allowedRoutes"] = json!({"namespaces": namespaces});
+    if random.chance(15) {
+        listener["allowedRoutes"]["kinds"] = match random.below(2) {
+            0 => json!([{"kind": "HTTPRoute"}, {"kind": "TCPRoute"}]),
+            _ => json!([{"kind": "TCPRoute"}]),
+        };
+    }
+    listener
+}
+
+fn route(random: &mut Random) -> Value {
+    let parents: Vec<Value> = (0..1 + random.below(2)).map(|_| parent(random)).collect();
+    let rules: Vec<Value> = (0..1 + random.below(3)).map(|_| rule(random)).collect();
+    let mut spec = json!({"parentRefs": parents, "rules": rules});
+    let hostnames: Vec<&str> =
+        (0..random.below(3)).map(|_| *random.pick(&HOSTS)).filter(|host| !host.is_empty()).collect();
+    if !hostnames.is_empty() {
+        spec["hostnames"] = json!(hostnames);
+    }
+    json!({"spec": spec})
+}
+
+fn parent(random: &mut Random) -> Value {
+    let mut parent = json!({"name": random.pick(&GATEWAYS)});
+    if random.chance(60) {
+        parent["namespace"] = json!(random.pick(&NAMESPACES));
+    }
+    if random.chance(40) {
+        parent["sectionName"] = format!("l{}", random.below(4)).into();
+    }
+    if random.chance(15) {
+        parent["port"] = json!(random.pick(&[80, 81, 82]));
+    }
+    if random.chance(5) {
+        parent["group"] = "".into();
+        parent["kind"] = "Service".into();
+    }
+    parent
+}
+
+fn rule(random: &mut Random) -> Value {
+    let mut rule = json!({});
+    if random.chance(85) {
+        rule["matches"] = (0..1 + random.below(2)).map(|_| matcher(random)).collect();
+    }
+    if random.chance(10) {
+        rule["filters"] = json!([{"type": "RequestRedirect", "requestRedirect": {"scheme": "https"}}]);
+        return rule;
+    }
+    if random.chance(20) {
+        let value = format!("v{}", random.below(3));
+        let set = json!({"set": [{"name": "x-step", "value": value}]});
+        rule["filters"] = json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": set}]);
+    }
+    rule["backendRefs"] = (0..random.below(3)).map(|_| backend(random)).collect();
+    rule
+}
+
+fn matcher(random: &mut Random) -> Value {
+    let kind = *random.pick(&["PathPrefix", "PathPrefix", "Exact"]);
+    let mut matcher = json!({"path": {"type": kind, "value": random.pick(&PATHS)}});
+    if random.chance(20) {
+        matcher["method"] = json!(random.pick(&["GET", "POST"]));
+    }
+    if random.chance(20) {
+        matcher["headers"] = json!([{"name": "x-user", "value": random.pick(&["one", "two"])}]);
+    }
+    matcher
+}
+
+fn backend(random: &mut Random) -> Value {
+    let mut backend = json!({"name": random.pick(&SERVICES), "port": random.pick(&[80, 80, 80, 81, 99])});
+    if random.chance(35) {
+        backend["namespace"] = json!(random.pick(&NAMESPACES));
+    }
+    if random.chance(30) {
+        backend["weight"] = json!(random.below(4));
+    }
+    if random.chance(5) {
+        backend["kind"] = "Bucket".into();
+        backend["group"] = "example.com".into();
+    }
+    backend
+}
+
+fn grant(random: &mut Random) -> Value {
+    let mut to = json!({"group": "", "kind": "Service"});
+    if random.chance(50) {
+        to["name"] = json!(random.pick(&SERVICES));
+    }
+    let kind = if random.chance(85) { "HTTPRoute" } else { "GRPCRoute" };
+    let from = json!({"group": "gateway.networking.k8s.io", "kind": kind, "namespace": random.pick(&NAMESPACES)});
+    json!({"spec": {"from": [from], "to": [to]}})
+}
+
+fn service(random: &mut Random) -> Value {
+    if random.chance(8) {
+        return json!({"spec": {"type": "ExternalName", "externalName": "elsewhere.example.com"}});
+    }
+    let first = *random.pick(&["http", "web"]);
+    let mut ports = vec![json!({"name": first, "port": 80, "targetPort": 8080})];
+    if random.chance(50) {
+        ports.push(json!({"name": "extra", "port": 81, "targetPort": 8081}));
+    }
+    if random.chance(20) {
+        ports[0]["appProtocol"] = json!(random.pick(&["kubernetes.io/h2c", "kubernetes.io/ws", "http"]));
+    }
+    json!({"spec": {"ports": ports}})
+}
+
+fn slice(random: &mut Random) -> Value {
+    let endpoints: Vec<Value> = (0..random.below(4))
+        .map(|_| {
+            let mut endpoint = json!({"addresses": [format!("10.0.0.{}", 1 + random.below(6))]});
+            if random.chance(50) {
+                endpoint["conditions"] = match random.below(3) {
+                    0 => json!({"ready": true}),
+                    1 => json!({"ready": false, "serving": true, "terminating": true}),
+                    _ => json!({"ready": false}),
+                };
+            }
+            if random.chance(50) {
+                endpoint["zone"] = json!(random.pick(&["z1", "z2"]));
+            }
+            endpoint
+        })
+        .collect();
+    let mut ports = vec![json!({"name": random.pick(&["http", "web"]), "port": 8080, "protocol": "TCP"})];
+    if random.chance(50) {
+        ports.push(json!({"name": "extra", "port": 8081, "protocol": "TCP"}));
+    }
+    json!({"addressType": "IPv4", "endpoints": endpoints, "ports": ports})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_one_history() {
+        let history = |seed| {
+            let mut world = World::new(seed);
+            let mut events = world.list();
+            (0..50).for_each(|_| events.extend(world.step()));
+            events
+        };
+        assert_eq!(history(7), history(7));
+        assert_ne!(history(7), history(8));
+    }
+
+    #[test]
+    fn a_world_has_thirty_objects_and_more() {
+        for seed in 0..50 {
+            assert!(World::new(seed).len() >= 30, "seed {seed}");
+        }
+    }
+}
