@@ -270,7 +270,9 @@ impl Worker {
     }
 }
 
-fn classify(status: u16, body: &[u8]) -> Outcome {
+/// What an answer with this status and body is.
+#[must_use]
+pub fn classify(status: u16, body: &[u8]) -> Outcome {
     match serde_json::from_slice::<Echoed>(body) {
         Ok(echoed) => {
             let who = echoed.identity;

@@ -1,0 +1,27 @@
+//! Rules about the source tree that the compiler does not know: which crate may know which, how long a file may be,
+//! what a crate's head says.
+
+mod edges;
+mod files;
+
+use anyhow::{Result, bail};
+
+/// Checks every rule and names every breach.
+pub(crate) fn run() -> Result<()> {
+    let mut breaches = edges::check(&edges::Graph::of_workspace()?);
+    breaches.extend(files::check(crate::root())?);
+    if breaches.is_empty() {
+        println!("tidy: crate edges, file sizes and heads are as they should be");
+        return Ok(());
+    }
+    bail!("{} breaches of the rules of the source tree:\n  {}", breaches.len(), breaches.join("\n  "));
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_workspace_keeps_its_edges() {
+        let graph = super::edges::Graph::of_workspace().unwrap();
+        assert_eq!(super::edges::check(&graph), Vec::<String>::new());
+    }
+}
