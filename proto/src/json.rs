@@ -67,8 +67,8 @@ pub fn to_json(type_name: &str, bytes: &[u8]) -> Result<Json, Error> {
     }
 }
 
-/// The encoding of the message of this type (a full name or a type URL) that `value` describes. Fields with equal
-/// numbers of occurrences may stand in another order than a typed encoder writes them.
+/// The encoding of the message of this type (a full name or a type URL) that `value` describes. Map entries
+/// stand in no particular order: decode it and encode it again where bytes are compared.
 ///
 /// # Errors
 ///

@@ -2,7 +2,8 @@
 //! its consistency checker.
 //!
 //! *Comes in*: [`ir`] values from translation to encode; [`Row`]s at each epoch to seal. *Goes out*: [`Sealed`]
-//! values. *Must not know*: Kubernetes clients, timely, tokio. *Start at* [`row`], then [`sealed`].
+//! values, and [`wire`] pieces of responses. *Must not know*: Kubernetes clients, timely, tokio. *Start at* [`row`], then
+//! [`sealed`].
 
 pub mod ir;
 
@@ -17,6 +18,8 @@ pub mod digest;
 pub mod sealed;
 
 pub mod check;
+
+pub mod wire;
 
 pub use digest::Digest;
 pub use resource::{Resource, Variant, Variants, Version, When};

@@ -115,6 +115,15 @@ impl Variants {
         &self.0[0].resource
     }
 
+    /// The form for a client: the first other than [`When::Any`] that `is_for` holds for, else that one.
+    #[must_use]
+    pub fn choose(&self, is_for: impl Fn(&When) -> bool) -> &Resource {
+        self.0[1..]
+            .iter()
+            .find(|variant| is_for(&variant.when))
+            .map_or(self.default_form(), |variant| &variant.resource)
+    }
+
     /// Every form, [`When::Any`] first.
     #[must_use]
     pub fn all(&self) -> &[Variant] {

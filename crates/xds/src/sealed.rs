@@ -1,12 +1,16 @@
 //! The sealed store: persistent maps, so that a seal is cheap to keep and the difference of two seals costs what
 //! changed (`imbl::OrdMap::diff`).
 
+use crate::check::{Checker, Violation};
 use crate::digest::Digest;
-use crate::resource::{Resource, Variants, Version};
+use crate::encode;
+use crate::resource::{Resource, Variants, Version, When};
 use crate::row::{Listener, Row, VirtualHost};
 use imbl::{OrdMap, OrdSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
-use tidegate_model::{DerivedStatus, Epoch, Hostname, Millis, Name, NamespacedName, ObjectKey};
+use tidegate_model::{DerivedStatus, Epoch, Hostname, Millis, Name, NamespacedName, ObjectKey, ResourceType};
 
 /// Everything derived, complete at one epoch. Clones share everything.
 #[derive(Clone, Debug, Default)]
@@ -54,20 +58,90 @@ impl Table {
     /// A table of these virtual hosts.
     #[must_use]
     pub fn new(name: Name, hosts: OrdMap<Hostname, Arc<VirtualHost>>) -> Self {
-        let _ = (&name, &hosts);
-        unimplemented!()
+        let version = encode::table_version(&name, hosts.values().map(|host| &**host));
+        Table { name, version, hosts, encoded: OnceLock::new() }
     }
 
     /// The encoded `RouteConfiguration`, concatenated from the encoded virtual hosts once, when first asked for.
     #[must_use]
     pub fn resource(&self) -> &Resource {
-        self.encoded.get_or_init(|| unimplemented!())
+        self.encoded.get_or_init(|| {
+            let hosts: Vec<&VirtualHost> = self.hosts.values().map(|host| &**host).collect();
+            Resource { name: self.name.clone(), version: self.version, bytes: encode::table(&self.name, &hosts) }
+        })
+    }
+}
+
+impl Sealed {
+    /// The resource that the Gateway's clients get under this name: the form for everybody.
+    #[must_use]
+    pub fn resource(&self, gateway: &NamespacedName, resource_type: ResourceType, name: &str) -> Option<Resource> {
+        self.resource_for(gateway, resource_type, name, |when| match when {
+            When::Any => true,
+        })
+    }
+
+    /// The resource that a client of the Gateway gets under this name: of its variants the first that is for the
+    /// client, which `is_for` says. This is where clients begin to differ, and the only place.
+    #[must_use]
+    pub fn resource_for(
+        &self,
+        gateway: &NamespacedName,
+        resource_type: ResourceType,
+        name: &str,
+        is_for: impl Fn(&When) -> bool,
+    ) -> Option<Resource> {
+        let view = self.gateways.get(gateway)?;
+        let shared = |of: &OrdMap<Name, Variants>| {
+            let variants = view.members.contains(name).then(|| of.get(name)).flatten()?;
+            Some(variants.choose(is_for).clone())
+        };
+        match resource_type {
+            ResourceType::Cluster => shared(&self.clusters),
+            ResourceType::Endpoints => shared(&self.endpoints),
+            ResourceType::Listener => view.listeners.get(name).map(|listener| listener.resource.clone()),
+            ResourceType::Table => view.tables.get(name).map(|table| table.resource().clone()),
+        }
+    }
+
+    /// The names of the resources of this type that the Gateway's clients get, sorted. None for a Gateway that is not
+    /// served.
+    #[must_use]
+    pub fn names(&self, gateway: &NamespacedName, resource_type: ResourceType) -> Vec<Name> {
+        let Some(view) = self.gateways.get(gateway) else { return Vec::new() };
+        match resource_type {
+            ResourceType::Cluster | ResourceType::Endpoints => view.members.iter().cloned().collect(),
+            ResourceType::Listener => view.listeners.keys().cloned().collect(),
+            ResourceType::Table => view.tables.keys().cloned().collect(),
+        }
     }
 }
 
 /// Turns the changed rows of each epoch into the next [`Sealed`].
 #[derive(Debug, Default)]
-pub struct Store {}
+pub struct Store {
+    sealed: Sealed,
+    drafts: BTreeMap<NamespacedName, Draft>,
+    checker: Checker,
+}
+
+/// What there is of a Gateway, served or not.
+#[derive(Debug, Default)]
+struct Draft {
+    served: bool,
+    view: GatewayView,
+    tables: BTreeMap<Name, TableDraft>,
+}
+
+/// What there is of a table, existing or not.
+#[derive(Debug, Default)]
+struct TableDraft {
+    exists: bool,
+    hosts: OrdMap<Hostname, Arc<VirtualHost>>,
+}
+
+/// The tables that changed, by Gateway that did.
+type Touched = BTreeMap<NamespacedName, BTreeSet<Name>>;
 
 impl Store {
     /// An empty store.
@@ -76,9 +150,124 @@ impl Store {
         Store::default()
     }
 
-    /// Applies the changes of one epoch (they need not be consolidated) and seals it.
+    /// Applies the changes of one epoch (they need not be consolidated) and seals it. Costs what changed: each changed
+    /// table is hashed over its virtual hosts' versions and encoded when somebody asks for it.
     pub fn seal(&mut self, epoch: Epoch, millis: Millis, changes: Vec<(Row, isize)>) -> Arc<Sealed> {
-        let _ = (epoch, millis, changes);
-        unimplemented!()
+        let changes = consolidate(changes);
+        self.sealed.epoch = epoch;
+        self.sealed.millis = millis;
+        self.sealed.digest.extend(&changes);
+        self.checker.apply(&changes);
+        let mut touched = Touched::new();
+        // What goes first, so that of a replaced row the new content stays.
+        let (gone, come): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(_, diff)| *diff < 0);
+        for (row, diff) in gone.into_iter().chain(come) {
+            debug_assert!(diff == 1 || diff == -1, "a row stands once: {row:?} changed by {diff}");
+            self.apply(row, diff > 0, &mut touched);
+        }
+        for (gateway, tables) in touched {
+            self.publish(&gateway, tables);
+        }
+        Arc::new(self.sealed.clone())
+    }
+
+    /// What is wrong with the last sealed value; empty unless translation is broken.
+    #[must_use]
+    pub fn violations(&self) -> &BTreeSet<Violation> {
+        self.checker.violations()
+    }
+
+    fn apply(&mut self, row: Row, come: bool, touched: &mut Touched) {
+        match row {
+            Row::Gateway(gateway) => {
+                self.draft(&gateway, touched).served = come;
+            }
+            Row::Listener(gateway, listener) => {
+                let name = listener.resource.name.clone();
+                replace(&mut self.draft(&gateway, touched).view.listeners, name, listener, come);
+            }
+            Row::Table(gateway, table) => {
+                let draft = self.draft(&gateway, touched);
+                draft.tables.entry(table.clone()).or_default().exists = come;
+                touched.entry(gateway).or_default().insert(table);
+            }
+            Row::VirtualHost(gateway, table, host, content) => {
+                let draft = self.draft(&gateway, touched);
+                replace(&mut draft.tables.entry(table.clone()).or_default().hosts, host, content, come);
+                touched.entry(gateway).or_default().insert(table);
+            }
+            Row::Member(gateway, cluster) => {
+                let members = &mut self.draft(&gateway, touched).view.members;
+                if come {
+                    members.insert(cluster)
+                } else {
+                    members.remove(&cluster)
+                };
+            }
+            Row::Cluster(name, variants) => replace(&mut self.sealed.clusters, name, variants, come),
+            Row::Endpoints(name, variants) => replace(&mut self.sealed.endpoints, name, variants, come),
+            Row::Status(object, status) => replace(&mut self.sealed.status, object, status, come),
+        }
+    }
+
+    fn draft(&mut self, gateway: &NamespacedName, touched: &mut Touched) -> &mut Draft {
+        touched.entry(gateway.clone()).or_default();
+        self.drafts.entry(gateway.clone()).or_default()
+    }
+
+    /// Brings the Gateway's published view up to its draft.
+    fn publish(&mut self, gateway: &NamespacedName, tables: BTreeSet<Name>) {
+        let Some(draft) = self.drafts.get_mut(gateway) else { return };
+        for name in tables {
+            let Some(table) = draft.tables.get(&name) else { continue };
+            if table.exists {
+                let table = Table::new(name.clone(), table.hosts.clone());
+                draft.view.tables.insert(name, Arc::new(table));
+            } else {
+                draft.view.tables.remove(&name);
+                if table.hosts.is_empty() {
+                    draft.tables.remove(&name);
+                }
+            }
+        }
+        if draft.served {
+            self.sealed.gateways.insert(gateway.clone(), draft.view.clone());
+        } else {
+            self.sealed.gateways.remove(gateway);
+            if draft.tables.is_empty() && draft.view.listeners.is_empty() && draft.view.members.is_empty() {
+                self.drafts.remove(gateway);
+            }
+        }
     }
 }
+
+/// Sorts by row, sums up what happened to each and drops what cancels out.
+fn consolidate(mut changes: Vec<(Row, isize)>) -> Vec<(Row, isize)> {
+    changes.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    changes.dedup_by(|(row, diff), (kept, sum)| {
+        let equal = row == kept;
+        if equal {
+            *sum += *diff;
+        }
+        equal
+    });
+    changes.retain(|(_, diff)| *diff != 0);
+    changes
+}
+
+/// Puts `value` under `key`, or takes it away if it is what stands there.
+fn replace<K: Ord + Clone + Debug, V: Clone + PartialEq>(map: &mut OrdMap<K, V>, key: K, value: V, come: bool) {
+    if come {
+        debug_assert!(!map.contains_key(&key), "two rows for {key:?}");
+        map.insert(key, value);
+    } else {
+        let stands = map.get(&key) == Some(&value);
+        debug_assert!(stands, "a row is retracted that does not stand: {key:?}");
+        if stands {
+            map.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
