@@ -1,1 +1,97 @@
 //! Kubernetes objects to facts and findings; pure.
+//!
+//! *Comes in*: one [`Object`], whole, as an API server or a file has it. *Goes out*: [`Normalized`], the facts that
+//! this object alone is reason for, and deadlines of facts that end by themselves. *Must not know*: clocks, other
+//! objects, clients of anything, the dataflow, Envoy's messages. *Start at* [`normalize`], then one file per kind.
+//!
+//! What an API server would do to a manifest is done here, so that a file and a cluster mean the same: defaults are
+//! applied first, then the rules of the kind are checked. A user's mistake is never an error, it is a row:
+//!
+//! * **What breaks a rule, or is not supported, goes into the `findings` of the fact** (GatewayClass, Gateway, routes):
+//!   not accepted, nothing of it is served. Identity, parents and hostnames stay as far as they can be read, so that
+//!   status has somewhere to be written.
+//! * **What is only worth saying is a [`Fact::Finding`] of its own**: unknown fields, parts of an EndpointSlice that are
+//!   left out while the rest is used.
+//!
+//! Two readers look at an object. `node` reads what translation needs, one field at a time, and a wrong value costs one
+//! finding and nothing else. `schema` decodes the object once more into the published types of its kind, only to find
+//! fields that no version of the kind has. It never decides acceptance: an API server may be newer than these types.
+//!
+//! *Invariant*: the result depends on the object alone; equal objects give equal facts in equal order.
+
+mod node;
+
+mod text;
+
+mod duration;
+
+mod regex;
+
+mod selector;
+
+mod metadata;
+
+mod gateway_class;
+
+mod gateway;
+
+mod http_route;
+
+mod reference_grant;
+
+mod namespace;
+
+mod service;
+
+mod endpoint_slice;
+
+mod schema;
+
+use node::{Node, Report};
+use tidegate_log::Object;
+use tidegate_model::{Fact, Kind, Millis, ObjectKey};
+
+/// What one object is reason for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Normalized {
+    /// The facts. They replace every fact that an earlier form of the object gave.
+    pub facts: Vec<Fact>,
+    /// When some of the facts end by themselves. None of today's kinds has such facts.
+    pub deadlines: Vec<Deadline>,
+}
+
+/// The time at which facts of an object end unless the object is renewed before.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Deadline {
+    /// The object.
+    pub key: ObjectKey,
+    /// When, in milliseconds since the Unix epoch.
+    pub at: Millis,
+    /// The renewal this deadline belongs to, in milliseconds since the Unix epoch; a later renewal voids it.
+    pub renewed: Millis,
+}
+
+/// Turns an object into facts and findings. Never fails and never panics, whatever the object holds.
+#[must_use]
+pub fn normalize(object: &Object) -> Normalized {
+    let mut report = Report::default();
+    let root = Node::root(&object.body);
+    let mut facts = match object.key.kind {
+        Kind::GatewayClass => gateway_class::facts(&object.key, &root, &mut report),
+        Kind::Gateway => gateway::facts(&object.key, &root, &mut report),
+        Kind::HttpRoute => http_route::facts(&object.key, &root, &mut report),
+        Kind::ReferenceGrant => reference_grant::facts(&object.key, &root, &mut report),
+        Kind::Namespace => namespace::facts(&object.key, &root, &mut report),
+        Kind::Service => service::facts(&object.key, &root, &mut report),
+        Kind::EndpointSlice => endpoint_slice::facts(&object.key, &root, &mut report),
+    };
+    schema::check(object, &mut report);
+    facts.extend(report.rows().into_iter().map(|finding| Fact::Finding(object.key.clone(), finding)));
+    Normalized { facts, deadlines: Vec::new() }
+}
+
+#[cfg(test)]
+mod fixture;
+
+#[cfg(test)]
+mod tests;

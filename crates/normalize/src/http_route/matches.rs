@@ -1,0 +1,136 @@
+//! What a rule matches.
+
+use crate::node::{Node, Report, quote};
+use crate::regex;
+use crate::text::{HEADER_NAME, TextRule, any, compared_value};
+use std::collections::BTreeSet;
+use tidegate_model::{HttpMatch, Name, PathMatch, ValueMatch, ValuePattern};
+
+/// Bounds of the API.
+const MAX_MATCHES: usize = 64;
+const MAX_VALUE_MATCHES: usize = 16;
+
+const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
+
+/// What may not be in an exact path or a prefix: Envoy normalizes such paths away, so they would never match.
+const FORBIDDEN: [&str; 6] = ["//", "/./", "/../", "%2f", "%2F", "#"];
+
+/// The match of a rule that has none: every request.
+pub(super) fn default() -> HttpMatch {
+    HttpMatch { path: default_path(), headers: Vec::new(), query: Vec::new(), method: None }
+}
+
+fn default_path() -> PathMatch {
+    PathMatch::Prefix(Name::from("/"))
+}
+
+/// The matches of a rule, never empty.
+pub(super) fn matches(list: &Node<'_>, report: &mut Report) -> Vec<HttpMatch> {
+    let mut matches: Vec<HttpMatch> = list.items(MAX_MATCHES, report).map(|item| http_match(&item, report)).collect();
+    if matches.is_empty() {
+        matches.push(default());
+    }
+    matches
+}
+
+fn http_match(item: &Node<'_>, report: &mut Report) -> HttpMatch {
+    item.is_object(report);
+    let headers = values(&item.field("headers"), &compared_value(4096), report);
+    // Names of headers are equal whatever their case; the first of equal names counts.
+    let mut seen = BTreeSet::new();
+    let headers = headers
+        .into_iter()
+        .map(|header| ValueMatch { name: Name::from(header.name.to_ascii_lowercase()), ..header })
+        .filter(|header| seen.insert(header.name.clone()))
+        .collect();
+    let query = values(&item.field("queryParams"), &compared_value(1024), report);
+    HttpMatch { path: path(&item.field("path"), report), headers, query, method: method(&item.field("method"), report) }
+}
+
+fn method(field: &Node<'_>, report: &mut Report) -> Option<Name> {
+    let method = field.choice(&METHODS, report)?;
+    if method == "CONNECT" {
+        report.unsupported(field, "CONNECT is not served; remove the match");
+    }
+    Some(Name::from(method))
+}
+
+fn path(node: &Node<'_>, report: &mut Report) -> PathMatch {
+    node.is_object(report);
+    let kind = node.field("type");
+    let value = node.field("value");
+    let text = if value.is_present() { value.name(&any(0, 1024), report) } else { Some(Name::from("/")) };
+    let chosen = kind.text(report).unwrap_or("PathPrefix");
+    let Some(text) = text else { return default_path() };
+    match chosen {
+        "Exact" | "PathPrefix" => {
+            if let Err(message) = plain_path(&text) {
+                report.invalid(&value, message);
+            }
+            if chosen == "Exact" { PathMatch::Exact(text) } else { PathMatch::Prefix(text) }
+        }
+        "RegularExpression" => {
+            if let Err(message) = regex::check(&text) {
+                report.unsupported(&value, message);
+            }
+            PathMatch::Regex(text)
+        }
+        other => {
+            let message =
+                format!("{} is no type of path match; use Exact, PathPrefix or RegularExpression", quote(other));
+            report.unsupported(&kind, message);
+            default_path()
+        }
+    }
+}
+
+/// The syntax of an exact path or a prefix.
+fn plain_path(text: &str) -> Result<(), String> {
+    if !text.starts_with('/') {
+        return Err(format!("{} does not begin with '/'; write an absolute path", quote(text)));
+    }
+    if let Some(part) = FORBIDDEN.iter().find(|part| text.contains(**part)) {
+        return Err(format!("{} contains {part:?}; write the path without", quote(text)));
+    }
+    if let Some(end) = ["/..", "/."].iter().find(|end| text.ends_with(**end)) {
+        return Err(format!("{} ends with {end:?}; write the path without", quote(text)));
+    }
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = match (first, tail) {
+            (b'%', [high, low, tail @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => tail,
+            (byte, tail) if byte.is_ascii_alphanumeric() || b"-/._~!$&'()*+,;=:@".contains(byte) => tail,
+            _ => return Err(format!("{} has a character that no path has; write it as %XX", quote(text))),
+        };
+    }
+    Ok(())
+}
+
+/// Matches of headers or query parameters. A name that is there twice is an error, as the lists are keyed by name.
+fn values(list: &Node<'_>, value_rule: &TextRule, report: &mut Report) -> Vec<ValueMatch> {
+    let mut names = BTreeSet::new();
+    let mut matches = Vec::new();
+    for item in list.items(MAX_VALUE_MATCHES, report) {
+        let field = item.field("name");
+        let name = field.required_name(&HEADER_NAME, report);
+        let value_field = item.field("value");
+        let value = value_field.required_name(value_rule, report);
+        let kind = item.field("type").choice(&["Exact", "RegularExpression"], report).unwrap_or("Exact");
+        let (Some(name), Some(value)) = (name, value) else { continue };
+        if !names.insert(name.clone()) {
+            report.invalid(&field, format!("{} is there twice; remove one of them", quote(&name)));
+        }
+        let value = if kind == "Exact" {
+            ValuePattern::Exact(value)
+        } else {
+            if let Err(message) = regex::check(&value) {
+                report.unsupported(&value_field, message);
+            }
+            ValuePattern::Regex(value)
+        };
+        matches.push(ValueMatch { name, value });
+    }
+    let mut seen = BTreeSet::new();
+    matches.retain(|entry| seen.insert(entry.name.clone()));
+    matches
+}

@@ -1,0 +1,235 @@
+//! What holds for every kind.
+
+use crate::fixture::{carried, facts, object, rows, with};
+use crate::normalize;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tidegate_log::Object;
+use tidegate_model::{Fact, Kind, Reason};
+
+/// One valid object of every kind, with every part that is read.
+fn samples() -> Vec<Value> {
+    let meta = json!({"name": "a", "namespace": "shop", "generation": 3, "creationTimestamp": "2026-01-01T00:00:00Z",
+        "labels": {"kubernetes.io/service-name": "a"}});
+    let gateway = "gateway.networking.k8s.io/v1";
+    vec![
+        json!({"apiVersion": gateway, "kind": "GatewayClass", "metadata": meta, "spec": {"controllerName": "a.b/c"}}),
+        json!({"apiVersion": gateway, "kind": "Gateway", "metadata": meta, "spec": {"gatewayClassName": "a",
+            "addresses": [{"type": "IPAddress", "value": "10.0.0.1"}],
+            "infrastructure": {"labels": {"a": "b"}, "parametersRef": {"group": "a", "kind": "B", "name": "c"}},
+            "listeners": [{"name": "http", "port": 80, "protocol": "HTTP", "hostname": "*.a.b", "allowedRoutes": {
+                "kinds": [{"kind": "HTTPRoute"}], "namespaces": {"from": "Selector", "selector": {"matchLabels": {"a": "b"},
+                "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}}}},
+                {"name": "https", "port": 443, "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": "c"}]}}]}}),
+        json!({"apiVersion": gateway, "kind": "HTTPRoute", "metadata": meta, "spec": {"hostnames": ["a.b"],
+            "parentRefs": [{"name": "a", "sectionName": "http", "port": 80}], "rules": [{"name": "r",
+            "matches": [{"path": {"type": "PathPrefix", "value": "/a"}, "method": "GET",
+                "headers": [{"name": "a", "value": "b", "type": "RegularExpression"}], "queryParams": [{"name": "a", "value": "b"}]}],
+            "filters": [{"type": "URLRewrite", "urlRewrite": {"hostname": "a.b", "path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}},
+                {"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [{"name": "a", "value": "b"}], "remove": ["c"]}}],
+            "backendRefs": [{"name": "a", "port": 80, "weight": 2}], "timeouts": {"request": "2s", "backendRequest": "1s"}},
+            {"filters": [{"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}}]}]}}),
+        json!({"apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant", "metadata": meta, "spec": {
+            "from": [{"group": "g.b", "kind": "HTTPRoute", "namespace": "a"}], "to": [{"group": "", "kind": "Service", "name": "a"}]}}),
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}),
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"type": "ClusterIP",
+            "ports": [{"name": "a", "port": 80, "protocol": "TCP", "appProtocol": "kubernetes.io/h2c"}, {"name": "b", "port": 81}]}}),
+        json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": meta, "addressType": "IPv4",
+            "ports": [{"name": "a", "port": 80, "protocol": "TCP"}],
+            "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true, "serving": true, "terminating": false},
+                "nodeName": "n", "zone": "z"}]}),
+    ]
+}
+
+#[test]
+fn there_is_a_valid_sample_of_every_kind() {
+    let kinds: Vec<Kind> = samples().into_iter().map(|body| object(body).key.kind).collect();
+    assert_eq!(kinds, Kind::ALL);
+    for body in samples() {
+        let facts = facts(body);
+        assert_eq!((carried(&facts), rows(&facts)), (vec![], vec![]));
+    }
+}
+
+#[test]
+fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
+    let samples = samples();
+    let table = [
+        (1, "/spec/listeners/0/hostnames", json!("a.b"), "spec.listeners[0].hostnames", "remove it"),
+        (1, "/spec/listners", json!([]), "spec.listners", "remove it"),
+        (1, "/spec/addreses", json!([]), "spec.addreses", "remove it"),
+        (2, "/spec/rules/0/backendRef", json!([]), "spec.rules[0].backendRef", "remove it"),
+        (2, "/spec/rules/1/backendrefs", json!([]), "spec.rules[1].backendrefs", "did you mean backendRefs?"),
+        (2, "/spec/rules/1/macthes", json!([]), "spec.rules[1].macthes", "did you mean matches?"),
+        (
+            2,
+            "/spec/rules/0/backendRefs/0/filter",
+            json!([]),
+            "spec.rules[0].backendRefs[0].filter",
+            "did you mean filters?",
+        ),
+        (2, "/metadata/lables", json!({}), "metadata.lables", "remove it"),
+        (4, "/metadata/anotations", json!({}), "metadata.anotations", "did you mean annotations?"),
+        (5, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
+        (6, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
+        (6, "/enpoints", json!([]), "enpoints", "remove it"),
+        (3, "/spec/frm", json!([]), "spec.frm", "remove it"),
+    ];
+    for (index, pointer, value, field, advice) in table {
+        let base = samples[index].clone();
+        let found = facts(with(base.clone(), pointer, value));
+        let said: Vec<_> =
+            rows(&found).iter().map(|f| (f.reason, f.field.to_string(), f.message.to_string())).collect();
+        let [(Reason::UnknownField, at, message)] = &said[..] else { panic!("{pointer}: {said:?}") };
+        assert_eq!(at, field);
+        assert!(message.ends_with(advice), "{message} does not end with {advice}");
+        let kept: Vec<_> = found.into_iter().filter(|fact| !matches!(fact, Fact::Finding(..))).collect();
+        assert_eq!(kept, facts(base), "{pointer} changes nothing");
+    }
+}
+
+#[test]
+fn a_wrong_type_in_a_part_that_is_not_read_is_a_remark() {
+    let service = samples()[5].clone();
+    let found = facts(with(service, "/spec/sessionAffinity", json!(5)));
+    let said = rows(&found);
+    assert_eq!(
+        said.iter().map(|f| (f.reason, &*f.field)).collect::<Vec<_>>(),
+        [(Reason::Invalid, "spec.sessionAffinity")]
+    );
+    assert!(matches!(&found[0], Fact::Service(service) if service.ports.len() == 2));
+}
+
+#[test]
+fn status_and_managed_fields_are_not_the_users() {
+    for body in samples() {
+        let body = with(body, "/status/anything", json!({"at": ["all"]}));
+        let body = with(body, "/metadata/uid", json!("u"));
+        assert_eq!(rows(&facts(body)), []);
+    }
+}
+
+/// How to change a value that stands at some place of an object.
+#[derive(Clone, Debug)]
+enum Mutation {
+    Replace(Value),
+    Remove,
+    Rename(String),
+    Repeat(usize),
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        (-2_i64..70_000).prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+        "[a-z0-9./*:%#(\\[{}+-]{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-z]{1,8}", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+fn any_mutation() -> impl Strategy<Value = (usize, Mutation)> {
+    let mutation = prop_oneof![
+        4 => any_value().prop_map(Mutation::Replace),
+        2 => Just(Mutation::Remove),
+        1 => "[a-zA-Z]{1,8}".prop_map(Mutation::Rename),
+        1 => (2_usize..70).prop_map(Mutation::Repeat),
+    ];
+    (any::<usize>(), mutation)
+}
+
+/// Pointers to every value in the object but its identity.
+fn places(value: &Value, at: &str, out: &mut Vec<String>) {
+    let identity = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"];
+    if !at.is_empty() && at != "/metadata" && !identity.contains(&at) {
+        out.push(at.to_owned());
+    }
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                places(inner, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), out);
+            }
+        }
+        Value::Array(list) => {
+            for (index, inner) in list.iter().enumerate() {
+                places(inner, &format!("{at}/{index}"), out);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn mutate(body: &mut Value, pick: usize, mutation: Mutation) {
+    let mut pointers = Vec::new();
+    places(body, "", &mut pointers);
+    if pointers.is_empty() {
+        return;
+    }
+    let pointer = &pointers[pick % pointers.len()];
+    let (parent, last) = pointer.rsplit_once('/').unwrap();
+    let last = last.replace("~1", "/").replace("~0", "~");
+    let Some(place) = body.pointer_mut(parent) else { return };
+    match (place, mutation) {
+        (Value::Object(map), Mutation::Replace(value)) => drop(map.insert(last, value)),
+        (Value::Object(map), Mutation::Remove) => drop(map.remove(&last)),
+        (Value::Object(map), Mutation::Rename(name)) => {
+            if let Some(value) = map.remove(&last) {
+                map.insert(name, value);
+            }
+        }
+        (Value::Array(list), Mutation::Replace(value)) => list[last.parse::<usize>().unwrap()] = value,
+        (Value::Array(list), Mutation::Remove) => drop(list.remove(last.parse::<usize>().unwrap())),
+        (Value::Array(list), Mutation::Repeat(times)) => {
+            let value = list[last.parse::<usize>().unwrap()].clone();
+            list.extend(std::iter::repeat_n(value, times));
+        }
+        _ => {}
+    }
+}
+
+/// Whether the facts name this object: by its own fact, or at least by what is said about it.
+fn keeps_identity(object: &Object, facts: &[Fact]) -> bool {
+    let own = facts.iter().filter(|fact| !matches!(fact, Fact::Finding(..) | Fact::Grant(_)));
+    let named = facts.iter().filter_map(Fact::object).all(|key| key == object.key);
+    named
+        && match object.key.kind {
+            Kind::ReferenceGrant => !facts.is_empty(),
+            _ => own.count() == 1,
+        }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_object_makes_it_panic_and_every_object_keeps_its_identity(
+        kind in 0_usize..7, mutations in prop::collection::vec(any_mutation(), 1..6)
+    ) {
+        let mut body = samples()[kind].clone();
+        for (pick, mutation) in mutations {
+            mutate(&mut body, pick, mutation);
+        }
+        let object = object(body);
+        let result = normalize(&object);
+        prop_assert!(keeps_identity(&object, &result.facts), "{:?}", result.facts);
+        for finding in carried(&result.facts).iter().chain(&rows(&result.facts)) {
+            prop_assert!(!finding.message.is_empty() && !finding.message.ends_with('.'), "{finding}");
+        }
+        prop_assert_eq!(&normalize(&object), &result);
+        // The order in which the fields were written does not matter.
+        let text = serde_json::to_string(&*object.body).unwrap();
+        let again = Object::new(serde_json::from_str(&text).unwrap()).unwrap();
+        if *again.body == *object.body {
+            prop_assert_eq!(&normalize(&again), &result);
+        }
+    }
+}
