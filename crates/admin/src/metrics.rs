@@ -22,8 +22,11 @@ type Level = Gauge<f64, AtomicU64>;
 pub(crate) fn render(view: &dyn View) -> Result<String, std::fmt::Error> {
     let mut registry = Registry::with_prefix("tidegate");
     let build = view.build();
-    let labels =
-        vec![("version", build.version.to_owned()), ("controller", build.controller), ("workers", build.workers.to_string())];
+    let labels = vec![
+        ("version", build.version.to_owned()),
+        ("controller", build.controller),
+        ("workers", build.workers.to_string()),
+    ];
     registry.register("build", "What was built and how it runs", Info::new(labels));
     let counters = view.counters();
     sealed(&mut registry, view, &counters);
@@ -65,17 +68,19 @@ fn wire(registry: &mut Registry, counters: &Counters) {
     count(registry, "clients_refused", "Clients refused because there were too many", counters.clients_refused);
     let help = "Transitions sent at their bound, before all of their clusters were ready";
     count(registry, "overdue_pins", help, counters.overdue_pins);
+    count(registry, "pushed_bytes", "Bytes of responses handed to the transport", counters.pushed_bytes);
     let help = "Observations dropped because their queue was full";
     count(registry, "observations_dropped", help, counters.observations_dropped);
     let family = || Family::<[(&'static str, &'static str); 1], Count>::default();
-    let (pushes, bytes, acks, nacks) = (family(), family(), family(), family());
+    let (pushes, resources, acks, nacks) = (family(), family(), family(), family());
     for (&kind, of) in &counters.types {
-        for (family, number) in [(&pushes, of.pushes), (&bytes, of.bytes), (&acks, of.acks), (&nacks, of.nacks)] {
+        for (family, number) in [(&pushes, of.pushes), (&resources, of.resources), (&acks, of.acks), (&nacks, of.nacks)]
+        {
             family.get_or_create(&[("type", kind)]).inc_by(number);
         }
     }
     registry.register("pushes", "Responses sent", pushes);
-    registry.register("pushed_bytes", "Bytes of resources sent", bytes);
+    registry.register("pushed_resources", "Resources in them", resources);
     registry.register("acks", "Responses accepted by clients", acks);
     registry.register("nacks", "Responses rejected by clients", nacks);
 }

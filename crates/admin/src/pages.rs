@@ -63,7 +63,10 @@ async fn index(State(shared): State<Shared>) -> Html<String> {
     let rows: String = rows
         .iter()
         .map(|(path, what)| {
-            format!("<tr><td><a href=\"{}\">{path}</a></td><td>{what}</td></tr>\n", path.split('?').next().unwrap_or(path))
+            format!(
+                "<tr><td><a href=\"{}\">{path}</a></td><td>{what}</td></tr>\n",
+                path.split('?').next().unwrap_or(path)
+            )
         })
         .collect();
     let build = shared.view.build();
@@ -149,7 +152,8 @@ async fn snapshot_page(State(shared): State<Shared>, Query(query): Query<Snapsho
             return Err((StatusCode::BAD_REQUEST, message));
         };
         snapshot::of(&sealed, &NamespacedName::parse(&gateway)).ok_or_else(|| {
-            let message = format!("Gateway {gateway} is not served (see /status?kind=Gateway); served: {}\n", known(&sealed));
+            let message =
+                format!("Gateway {gateway} is not served (see /status?kind=Gateway); served: {}\n", known(&sealed));
             (StatusCode::NOT_FOUND, message)
         })
     })

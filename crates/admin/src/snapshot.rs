@@ -16,7 +16,8 @@ pub fn of(sealed: &Sealed, gateway: &NamespacedName) -> Option<Value> {
     };
     let listeners: Vec<Value> =
         view.listeners.values().map(|listener| resource(ResourceType::Listener, &listener.resource)).collect();
-    let tables: Vec<Value> = view.tables.values().map(|table| resource(ResourceType::Table, table.resource())).collect();
+    let tables: Vec<Value> =
+        view.tables.values().map(|table| resource(ResourceType::Table, table.resource())).collect();
     Some(json!({
         "gateway": gateway,
         "epoch": sealed.epoch,

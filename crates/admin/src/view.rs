@@ -74,6 +74,8 @@ pub struct Counters {
     pub overdue_pins: u64,
     /// Observations that were dropped because the queue was full.
     pub observations_dropped: u64,
+    /// Bytes of responses handed to the transport.
+    pub pushed_bytes: u64,
     /// What went over the wire, by resource type (`cds`, `eds`, `lds`, `rds`).
     pub types: BTreeMap<&'static str, TypeCounters>,
 }
@@ -83,8 +85,8 @@ pub struct Counters {
 pub struct TypeCounters {
     /// Responses sent.
     pub pushes: u64,
-    /// Bytes of resources in them.
-    pub bytes: u64,
+    /// Resources in them.
+    pub resources: u64,
     /// Responses accepted.
     pub acks: u64,
     /// Responses rejected.

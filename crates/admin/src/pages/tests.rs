@@ -40,7 +40,7 @@ impl View for Fake {
             now_ms: 12_500,
             seals: 7,
             clients: BTreeMap::from([("delta", 2), ("sotw", 1)]),
-            types: BTreeMap::from([("cds", TypeCounters { pushes: 3, bytes: 99, acks: 2, nacks: 1 })]),
+            types: BTreeMap::from([("cds", TypeCounters { pushes: 3, resources: 99, acks: 2, nacks: 1 })]),
             ..Counters::default()
         }
     }
@@ -124,7 +124,8 @@ async fn every_other_method_is_refused_everywhere() {
 
 #[tokio::test]
 async fn status_is_filtered_by_kind_namespace_and_name() {
-    let requests = ["GET /status", "GET /status?kind=httproute", "GET /status?namespace=shop&name=public", "GET /status?kond=x"];
+    let requests =
+        ["GET /status", "GET /status?kind=httproute", "GET /status?namespace=shop&name=public", "GET /status?kond=x"];
     let answers = ask(Fake { sealed: Some(sealed()), ..Fake::default() }, &requests).await;
     let names = |body: &str| -> Vec<String> {
         let body: Value = serde_json::from_str(body).unwrap();
@@ -147,7 +148,11 @@ async fn a_snapshot_shows_members_and_an_unknown_gateway_names_those_that_exist(
     assert_eq!(body["clusters"][0]["resource"]["name"], "shop/cart/80");
     assert_eq!(body["clusters"][0]["version"].as_str().map(str::len), Some(32));
     assert_eq!(answers[1].0, 404);
-    assert!(answers[1].1.contains("shop/pubic is not served") && answers[1].1.contains("shop/public"), "{}", answers[1].1);
+    assert!(
+        answers[1].1.contains("shop/pubic is not served") && answers[1].1.contains("shop/public"),
+        "{}",
+        answers[1].1
+    );
     assert_eq!(answers[2].0, 400);
 }
 

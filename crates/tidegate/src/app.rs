@@ -1,0 +1,218 @@
+//! The whole controller, wired: sources > engine > ADS, status and the admin port. Shared by the binary and by tests.
+//!
+//! Everything that can fail at a start (an address in use, a directory that cannot be read) fails in [`build`], before
+//! anything is served; afterwards only tasks run, under one [`Supervisor`].
+
+mod follow;
+
+mod view;
+
+use crate::clock::Clock;
+use crate::supervise::Supervisor;
+use anyhow::{Context, anyhow};
+use follow::Follower;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tidegate_engine::{Engine, EngineHandle, Running};
+use tidegate_log::{Header, Writer};
+use tidegate_model::Name;
+use tidegate_sources::Directory;
+use tidegate_sources::manifests::Options;
+use tidegate_status::Board;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use view::AppView;
+
+/// Batches of a source that wait for the engine, which has a bounded queue of its own behind this.
+const SOURCE_QUEUE: usize = 16;
+
+/// Observations that wait to be joined into status. A push to 10,000 clients gives 40,000 acknowledgements within a
+/// second or so; what does not fit is dropped and counted, never waited for.
+const OBSERVATION_QUEUE: usize = 65_536;
+
+/// How long the engine waits, when stopping, for the ends of clients' streams, so that the recording has them.
+const DRAIN_LIMIT: Duration = Duration::from_secs(5);
+
+/// A validated configuration.
+#[derive(Clone, Debug)]
+pub struct AppConfig {
+    /// Directory of manifests.
+    pub manifests: PathBuf,
+    /// Interval at which the directory is looked at, instead of asking the system to report changes.
+    pub poll: Option<Duration>,
+    /// Where Envoys connect; port 0 takes a free one.
+    pub ads: SocketAddr,
+    /// Where the admin port listens; port 0 takes a free one.
+    pub admin: SocketAddr,
+    /// File to record to.
+    pub record: Option<PathBuf>,
+    /// Dataflow workers, at least one.
+    pub workers: usize,
+    /// Controller name that classes must carry.
+    pub controller: String,
+    /// How long a cluster stays after its last use is gone.
+    pub grace: Duration,
+    /// Clients at a time.
+    pub max_clients: usize,
+}
+
+/// A controller that is wired and listens, ready to [`App::run`].
+pub struct App {
+    /// Where Envoys connect.
+    pub ads: SocketAddr,
+    /// Where the admin port listens.
+    pub admin: SocketAddr,
+    /// The engine, for tests that wait for epochs.
+    pub engine: EngineHandle,
+    supervisor: Supervisor,
+}
+
+impl App {
+    /// Runs until `asked` resolves, then stops gracefully.
+    ///
+    /// # Errors
+    ///
+    /// When a task ends, fails or panics.
+    pub async fn run(self, asked: impl Future<Output = ()>) -> anyhow::Result<()> {
+        tracing::info!(ads = %self.ads, admin = %self.admin, "serving");
+        self.supervisor.run(asked).await
+    }
+}
+
+/// Wires a controller and starts its tasks.
+///
+/// # Errors
+///
+/// When an address is in use, or the recording cannot be created.
+pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
+    let ads = bind("--ads", config.ads).await?;
+    let admin = bind("--admin", config.admin).await?;
+    let (ads_address, admin_address) = (ads.local_addr()?, admin.local_addr()?);
+    if !ads_address.ip().is_loopback() {
+        tracing::warn!(address = %ads_address, "the ADS port is plaintext and does not authenticate clients: keep it on a trusted network");
+    }
+    let options = Options { poll: config.poll };
+    let source = Directory::open(&config.manifests, &options)?;
+    let recorder = config.record.as_deref().map(|file| recorder(file, &config, &clock)).transpose()?;
+    let engine_config =
+        tidegate_engine::Config { controller: Name::from(config.controller.as_str()), workers: config.workers };
+    let (engine, running) = Engine::start(engine_config, Arc::new(Arc::clone(&clock)), recorder)?;
+
+    let mut supervisor = Supervisor::new();
+    let stop = supervisor.stop();
+    let drained = CancellationToken::new();
+    supervisor.spawn("dataflow", dataflow(engine.clone(), running, stop.clone(), drained.clone()));
+
+    let (observe, observations) = mpsc::channel(OBSERVATION_QUEUE);
+    let board = Arc::new(Mutex::new(Board::new()));
+    let follower = Follower {
+        engine: engine.clone(),
+        observations,
+        board: Arc::clone(&board),
+        clock: Arc::clone(&clock),
+        last: None,
+        drained: drained.drop_guard(),
+    };
+    supervisor.spawn("status", follower.run(stop.clone()));
+
+    let ads_config = tidegate_ads::Config {
+        grace_ms: u64::try_from(config.grace.as_millis())?,
+        max_clients: config.max_clients,
+        ..tidegate_ads::Config::default()
+    };
+    let (batches, queue) = mpsc::channel(SOURCE_QUEUE);
+    let view = AppView {
+        clock: Arc::clone(&clock),
+        sealed: engine.sealed(),
+        state: engine.state(),
+        board,
+        problems: source.problems(),
+        provenance: source.provenance(),
+        ads: ads_config.clone(),
+        config,
+    };
+    supervisor.spawn("ads", {
+        let (sealed, stop) = (engine.sealed(), stop.clone());
+        async move { Ok(tidegate_ads::serve(ads, sealed, observe, clock, ads_config, stop.cancelled_owned()).await?) }
+    });
+    supervisor.spawn("manifests", {
+        let stop = stop.clone();
+        async move { Ok(source.run(batches, stop.cancelled_owned()).await?) }
+    });
+    supervisor.spawn("intake", intake(queue, engine.clone(), stop.clone()));
+    supervisor.spawn("admin", {
+        let view = Arc::new(view);
+        async move { Ok(tidegate_admin::serve(admin, view, stop.cancelled_owned()).await?) }
+    });
+    Ok(App { ads: ads_address, admin: admin_address, engine, supervisor })
+}
+
+/// Hands what the sources say to the engine.
+async fn intake(
+    mut queue: mpsc::Receiver<Vec<tidegate_log::Event>>,
+    engine: EngineHandle,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let feed = async {
+        while let Some(batch) = queue.recv().await {
+            if engine.send(batch).await.is_err() {
+                break;
+            }
+        }
+        // Whoever ended, source or engine, says so itself.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = feed => {}
+    }
+    Ok(())
+}
+
+/// Watches the dataflow thread, and ends it last: when the ends of the clients' streams are recorded.
+async fn dataflow(
+    engine: EngineHandle,
+    running: Running,
+    stop: CancellationToken,
+    drained: CancellationToken,
+) -> anyhow::Result<()> {
+    let end = async {
+        stop.cancelled().await;
+        let _late = tokio::time::timeout(DRAIN_LIMIT, drained.cancelled()).await;
+        engine.shutdown().await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        ended = running.wait() => Ok(ended?),
+        () = end => Ok(()),
+    }
+}
+
+async fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            anyhow!("{flag} {address} is in use: stop what listens there, or name another address")
+        }
+        _ => anyhow::Error::new(error).context(format!("cannot listen on {flag} {address}")),
+    })
+}
+
+/// Starts the recording; what stood there before is kept under another name.
+fn recorder(file: &Path, config: &AppConfig, clock: &Clock) -> anyhow::Result<Writer> {
+    if file.exists() {
+        let name = file.file_name().context("--record names no file")?;
+        let mut previous = std::ffi::OsString::from("previous-");
+        previous.push(name);
+        let previous = file.with_file_name(previous);
+        std::fs::rename(file, &previous)
+            .with_context(|| format!("cannot keep the last recording {} as {}", file.display(), previous.display()))?;
+        tracing::info!(file = %previous.display(), "the last recording is kept");
+    }
+    let header = Header::new(env!("CARGO_PKG_VERSION"), clock(), config.controller.as_str());
+    let writer = Writer::create(file, &header)?;
+    tracing::info!(file = %file.display(), "recording");
+    Ok(writer)
+}

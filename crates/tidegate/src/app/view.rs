@@ -1,0 +1,153 @@
+//! What the admin port sees: values taken from the engine's state, the board, the source and the ADS server.
+
+use super::AppConfig;
+use crate::clock::Clock;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use tidegate_admin::{BuildInfo, Counters, Readiness, TypeCounters, Unreadable, View};
+use tidegate_ads::ClientStats;
+use tidegate_ads::session::Protocol;
+use tidegate_engine::{EngineHandle, EngineState, Recording};
+use tidegate_model::{Kind, ObjectKey, ResourceType};
+use tidegate_sources::{Problem, Provenance};
+use tidegate_status::Board;
+use tidegate_xds::Sealed;
+use tokio::sync::watch;
+
+/// Reads everything, changes nothing.
+pub(crate) struct AppView {
+    pub(crate) config: AppConfig,
+    pub(crate) clock: Clock,
+    pub(crate) sealed: watch::Receiver<Option<Arc<Sealed>>>,
+    pub(crate) state: watch::Receiver<EngineState>,
+    pub(crate) board: Arc<Mutex<Board>>,
+    pub(crate) problems: watch::Receiver<Arc<[Problem]>>,
+    pub(crate) provenance: Provenance,
+    pub(crate) ads: tidegate_ads::Config,
+}
+
+impl View for AppView {
+    fn readiness(&self) -> Readiness {
+        let state = self.state.borrow();
+        let unreadable =
+            state.unreadable.iter().map(|(kind, reason)| Unreadable { kind: kind.to_string(), reason: reason.clone() });
+        let directory = self.config.manifests.display();
+        let missing = state.missing.iter().map(|kind| format!("{kind}: the list from {directory} is not complete"));
+        let degraded = match &state.recording {
+            Recording::Off | Recording::On => None,
+            Recording::Stopped(reason) => Some(format!("the recording stopped: {reason}")),
+        };
+        Readiness {
+            missing: missing.collect(),
+            unreadable: unreadable.collect(),
+            degraded: degraded.into_iter().collect(),
+        }
+    }
+
+    fn sealed(&self) -> Option<Arc<Sealed>> {
+        self.sealed.borrow().clone()
+    }
+
+    fn objects(&self) -> Vec<Value> {
+        let rendered =
+            self.board.lock().expect("nobody panics while holding the board").render(&self.config.controller);
+        let Value::Array(mut objects) = rendered else { unreachable!("the board is rendered as a list") };
+        for object in &mut objects {
+            if let Some(place) = key_of(object).and_then(|key| self.provenance.get(&key)) {
+                object["source"] = json!({ "path": place.path, "line": place.line });
+            }
+        }
+        objects
+    }
+
+    fn problems(&self) -> Vec<Value> {
+        self.problems.borrow().iter().map(|problem| json!(problem)).collect()
+    }
+
+    fn clients(&self) -> Vec<Value> {
+        self.ads.clients.snapshot().iter().map(|stats| client(stats)).collect()
+    }
+
+    fn counters(&self) -> Counters {
+        let state = self.state.borrow().clone();
+        let wire = &self.ads.metrics;
+        let types = ResourceType::ALL.map(|kind| {
+            let (pushes, resources) = (wire.pushes.of(kind).get(), wire.resources.of(kind).get());
+            let (acks, nacks) = (wire.acks.of(kind).get(), wire.nacks.of(kind).get());
+            (kind.short(), TypeCounters { pushes, resources, acks, nacks })
+        });
+        let mut clients = BTreeMap::from([("delta", 0), ("sotw", 0)]);
+        for stats in self.ads.clients.snapshot() {
+            *clients.entry(protocol(stats.protocol)).or_default() += 1;
+        }
+        Counters {
+            now_ms: (self.clock)(),
+            seals: state.epoch.map_or(0, |epoch| epoch + 1),
+            events: state.events,
+            facts: state.facts as u64,
+            violations: state.violations as u64,
+            manifest_problems: self.problems.borrow().len() as u64,
+            clients,
+            clients_refused: wire.refused.get(),
+            overdue_pins: wire.overdue_pins.get(),
+            observations_dropped: wire.observations_dropped.get(),
+            pushed_bytes: wire.bytes.get(),
+            types: BTreeMap::from(types),
+        }
+    }
+
+    fn build(&self) -> BuildInfo {
+        BuildInfo {
+            version: env!("CARGO_PKG_VERSION"),
+            controller: self.config.controller.clone(),
+            workers: self.config.workers,
+        }
+    }
+}
+
+/// One client, as `/clients` shows it.
+fn client(stats: &ClientStats) -> Value {
+    let types: Map<String, Value> = ResourceType::ALL
+        .into_iter()
+        .zip(&stats.session.types)
+        .map(|(kind, of)| {
+            let shown = json!({
+                "subscribed": of.subscribed,
+                "sent": of.sent_version,
+                "accepted": of.acked_version,
+                "pending": of.pending,
+                "behind": of.behind,
+                "rejected": of.rejected,
+                "nacks": of.nacks,
+            });
+            (kind.short().to_owned(), shown)
+        })
+        .collect();
+    json!({
+        "stream": stats.client.id.stream,
+        "node": stats.client.id.node,
+        "gateway": stats.client.gateway,
+        "protocol": protocol(stats.protocol),
+        "sinceMillis": stats.since,
+        "waiting": stats.session.pinned,
+        "leaving": stats.session.leaving,
+        "overdue": stats.session.overdue_pins,
+        "types": types,
+    })
+}
+
+/// The protocol as labels have it.
+fn protocol(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Delta => "delta",
+        Protocol::Sotw => "sotw",
+    }
+}
+
+/// The key of a rendered object.
+fn key_of(object: &Value) -> Option<ObjectKey> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let kind = Kind::of(text("/apiVersion")?, text("/kind")?)?;
+    Some(ObjectKey::new(kind, text("/metadata/namespace").unwrap_or_default(), text("/metadata/name")?))
+}

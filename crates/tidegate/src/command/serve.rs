@@ -1,0 +1,165 @@
+//! `tidegate serve`.
+
+use super::Failure;
+use crate::app::{self, AppConfig};
+use crate::args::values;
+use crate::clock;
+use crate::logging::{self, LogFormat};
+use anyhow::Context;
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tidegate_model::CONTROLLER_NAME;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The shortest interval between two looks at a directory.
+const MIN_POLL: Duration = Duration::from_millis(200);
+
+/// Serve the Gateways of a directory of manifests to Envoys.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  tidegate serve --manifests examples/minimal
+  tidegate serve --manifests /etc/tidegate --ads 0.0.0.0:18000 --grace 10s --log-format json
+  tidegate serve --manifests examples/shop --record run.log.zst
+  TIDEGATE_LOG=debug tidegate serve --manifests examples/shop
+
+Then: tidegate bootstrap --gateway NS/NAME > envoy.yaml && envoy -c envoy.yaml")]
+pub struct ServeArgs {
+    /// Directory of .yaml, .yml and .json files, watched with its subdirectories
+    #[arg(long, value_name = "DIR")]
+    pub manifests: PathBuf,
+
+    /// Look at the directory at this interval instead of asking the system to report changes, for network file systems
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub poll: Option<Duration>,
+
+    /// Address on which Envoys connect; plaintext and without authentication, so keep it on a network you trust
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:18000", value_parser = values::listen_address)]
+    pub ads: SocketAddr,
+
+    /// Address of the read-only HTTP port: health, readiness, metrics, status, snapshots
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:19080", value_parser = values::listen_address)]
+    pub admin: SocketAddr,
+
+    /// Record everything that comes in to this file, for `tidegate replay`; compressed if it ends in .zst. A file that is
+    /// there is kept as previous-FILE
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Dataflow threads: one is fastest for single changes, more for very large ones
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
+    pub workers: usize,
+
+    /// Controller name that a GatewayClass must carry to be ours
+    #[arg(long, value_name = "NAME", default_value = CONTROLLER_NAME, value_parser = values::controller_name)]
+    pub controller: String,
+
+    /// How long a cluster stays after the last route that used it is gone, as in 500ms, 5s or 0
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
+    pub grace: Duration,
+
+    /// Clients that may be connected at a time; further ones are refused
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub max_clients: usize,
+
+    /// Form of the log lines on stderr; TIDEGATE_LOG says which are written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+impl ServeArgs {
+    /// What is run.
+    ///
+    /// # Errors
+    ///
+    /// When the directory is not there, or two flags exclude each other.
+    pub fn validate(self) -> Result<AppConfig, Failure> {
+        let dir = self.manifests.display();
+        if !self.manifests.is_dir() {
+            let what = if self.manifests.exists() { "is not a directory" } else { "does not exist" };
+            return Err(Failure::Usage(format!("--manifests {dir} {what}: name a directory of YAML or JSON files")));
+        }
+        if self.poll.is_some_and(|interval| interval < MIN_POLL) {
+            return Err(Failure::Usage(
+                "--poll is shorter than 200ms: a file must have the time to be written".to_owned(),
+            ));
+        }
+        if self.ads == self.admin && self.ads.port() != 0 {
+            return Err(Failure::Usage(format!("--ads and --admin are both {}: give them different ports", self.ads)));
+        }
+        if let Some(file) = &self.record {
+            check_recording(file, &self.manifests)?;
+        }
+        Ok(AppConfig {
+            manifests: self.manifests,
+            poll: self.poll,
+            ads: self.ads,
+            admin: self.admin,
+            record: self.record,
+            workers: self.workers,
+            controller: self.controller,
+            grace: self.grace,
+            max_clients: self.max_clients,
+        })
+    }
+}
+
+fn check_recording(file: &Path, manifests: &Path) -> Result<(), Failure> {
+    let shown = file.display();
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if file.is_dir() || file.file_name().is_none() {
+        return Err(Failure::Usage(format!("--record {shown} is a directory: name a file, as in {shown}/run.log.zst")));
+    }
+    if !folder.is_dir() {
+        return Err(Failure::Usage(format!("--record {shown}: the directory {} does not exist", folder.display())));
+    }
+    let (Ok(folder), Ok(manifests)) = (folder.canonicalize(), manifests.canonicalize()) else { return Ok(()) };
+    if folder.starts_with(&manifests) {
+        return Err(Failure::Usage(format!(
+            "--record {shown} lies in the watched directory {}: record somewhere else",
+            manifests.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Serves until SIGTERM or SIGINT.
+///
+/// # Errors
+///
+/// When the command line cannot be used, an address is in use, or a task ends.
+pub fn run(args: ServeArgs) -> Result<(), Failure> {
+    logging::start(args.log_format).map_err(Failure::Usage)?;
+    let config = args.validate()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("tidegate")
+        .build()
+        .context("cannot start the runtime")?;
+    let served = runtime.block_on(async {
+        let asked = asked_to_stop()?;
+        let app = app::build(config, clock::system()).await?;
+        app.run(asked).await
+    });
+    // Everything was given its time to stop; what is left (a dump being made) is not waited for.
+    runtime.shutdown_background();
+    served.map_err(Failure::Failed)
+}
+
+/// Resolves at the first SIGTERM or SIGINT. Handlers stand when this returns, so no signal is lost.
+fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot handle SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot handle SIGINT")?;
+    Ok(async move {
+        let name = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        };
+        tracing::info!(signal = name, "stopping");
+    })
+}

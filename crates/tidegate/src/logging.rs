@@ -1,0 +1,42 @@
+//! Logs on stderr. ERROR: a human must look now. WARN: the first place to look. INFO: state changes. DEBUG: one line a
+//! sealed epoch.
+
+use clap::ValueEnum;
+use std::io::IsTerminal;
+use tracing_subscriber::EnvFilter;
+
+/// The environment variable that says what is logged.
+pub const VARIABLE: &str = "TIDEGATE_LOG";
+
+/// The form of a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// Starts logging; the first call counts. Panics are logged as errors from then on.
+///
+/// # Errors
+///
+/// When [`VARIABLE`] cannot be read.
+pub fn start(format: LogFormat) -> Result<(), String> {
+    let text = std::env::var(VARIABLE).unwrap_or_default();
+    let text = if text.is_empty() { "info" } else { &text };
+    let filter = EnvFilter::try_new(text).map_err(|error| {
+        format!("{VARIABLE}={text} cannot be read: {error}; write a level, or target=level pairs, as in info,tidegate_ads=debug")
+    })?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second start in one process (tests) keeps the first subscriber.
+    let _started = match format {
+        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        tracing::error!(thread = thread.name().unwrap_or("unnamed"), "{panic}");
+    }));
+    Ok(())
+}

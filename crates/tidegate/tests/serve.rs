@@ -1,0 +1,250 @@
+//! A running controller, from outside: its pages, a file edit that reaches the snapshot, a recording that replays.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// How long anything may take on a busy machine before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const MANIFESTS: &str = r"
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: { name: tidegate }
+spec: { controllerName: tidegate.dev/gateway-controller }
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: { name: web, namespace: default }
+spec:
+  gatewayClassName: tidegate
+  listeners: [{ name: http, port: 8080, protocol: HTTP }]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: { name: hello, namespace: default }
+spec:
+  parentRefs: [{ name: web }]
+  rules: [{ backendRefs: [{ name: hello, port: 80 }] }]
+---
+apiVersion: v1
+kind: Service
+metadata: { name: hello, namespace: default }
+spec: { ports: [{ port: 80 }] }
+";
+
+fn slice(address: &str) -> String {
+    format!(
+        r"
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{ name: hello-1, namespace: default, labels: {{ kubernetes.io/service-name: hello }} }}
+addressType: IPv4
+ports: [{{ port: 9000 }}]
+endpoints: [{{ addresses: ['{address}'] }}]
+"
+    )
+}
+
+/// A running `tidegate serve`, killed when dropped.
+struct Serve {
+    child: Child,
+    log: Receiver<Value>,
+    admin: String,
+}
+
+impl Serve {
+    fn start(dir: &Path, more: &[&str]) -> Serve {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+            .args(["serve", "--ads", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "json", "--manifests"])
+            .arg(dir)
+            .args(more)
+            .env("TIDEGATE_LOG", "debug")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (send, log) = channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let entry = serde_json::from_str(&line).unwrap_or(Value::String(line));
+                if send.send(entry).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut serve = Serve { child, log, admin: String::new() };
+        serve.admin = serve.line("serving")["admin"].as_str().unwrap().to_owned();
+        serve
+    }
+
+    /// The next log line with this message.
+    fn line(&self, message: &str) -> Value {
+        self.line_where(|entry| entry["message"] == message)
+    }
+
+    /// The note that an epoch after this one is published.
+    fn published_after(&self, epoch: &Value) -> Value {
+        self.line_where(|entry| entry["message"] == "published" && entry["epoch"].as_u64() > epoch.as_u64())
+    }
+
+    /// The next log line that fits.
+    fn line_where(&self, fits: impl Fn(&Value) -> bool) -> Value {
+        let mut seen = Vec::new();
+        loop {
+            match self.log.recv_timeout(PATIENCE) {
+                Ok(entry) if fits(&entry) => return entry,
+                Ok(entry) => seen.push(entry.to_string()),
+                Err(error) => panic!("{error} on the awaited line; seen:\n{}", seen.join("\n")),
+            }
+        }
+    }
+
+    /// Status code and body of a page.
+    fn get(&self, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.admin).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), body.to_owned())
+    }
+
+    fn json(&self, path: &str) -> Value {
+        let (code, body) = self.get(path);
+        assert_eq!(code, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// Stops it with SIGTERM; its exit code.
+    fn stop(mut self) -> Option<i32> {
+        let killed = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        let _already_gone = self.child.kill();
+        let _already_waited = self.child.wait();
+    }
+}
+
+fn condition<'a>(conditions: &'a Value, kind: &str) -> &'a str {
+    let all = conditions.as_array().unwrap_or_else(|| panic!("no conditions: {conditions}"));
+    all.iter().find(|c| c["type"] == kind).unwrap_or_else(|| panic!("no {kind} in {conditions}"))["status"]
+        .as_str()
+        .unwrap()
+}
+
+fn addresses(snapshot: &Value) -> String {
+    snapshot["endpoints"].to_string()
+}
+
+#[test]
+fn a_directory_is_served_shown_and_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("all.yaml"), MANIFESTS).unwrap();
+    std::fs::write(dir.path().join("slice.yaml"), slice("127.0.0.10")).unwrap();
+    let serve = Serve::start(dir.path(), &[]);
+    serve.line("ready");
+
+    assert_eq!(serve.get("/healthz"), (200, "ok\n".to_owned()));
+    assert_eq!(serve.json("/readyz")["state"], "ready");
+    let route = serve.json("/status?kind=HTTPRoute&name=hello");
+    let parent = &route["objects"][0]["status"]["parents"][0];
+    assert_eq!(condition(&parent["conditions"], "Accepted"), "True", "{route}");
+    assert_eq!(condition(&parent["conditions"], "ResolvedRefs"), "True", "{route}");
+    let gateway = serve.json("/status?kind=Gateway");
+    assert_eq!(condition(&gateway["objects"][0]["status"]["conditions"], "Programmed"), "True", "{gateway}");
+
+    let before = serve.json("/snapshot?gateway=default/web");
+    assert_eq!(before["clusters"][0]["name"], "default/hello/80");
+    assert_eq!(before["listeners"].as_array().unwrap().len(), 1);
+    assert!(addresses(&before).contains("127.0.0.10"), "{before}");
+
+    std::fs::write(dir.path().join("slice.yaml"), slice("127.0.0.11")).unwrap();
+    serve.published_after(&before["epoch"]);
+    let after = serve.json("/snapshot?gateway=default/web");
+    assert!(addresses(&after).contains("127.0.0.11") && !addresses(&after).contains("127.0.0.10"), "{after}");
+    assert_eq!(before["clusters"], after["clusters"], "an endpoint is no reason to change a cluster");
+    assert_ne!(before["endpoints"][0]["version"], after["endpoints"][0]["version"]);
+
+    let (code, body) = serve.get("/snapshot?gateway=default/wbe");
+    assert!(code == 404 && body.contains("default/web"), "{body}");
+    let metrics = serve.get("/metrics").1;
+    assert!(metrics.contains("tidegate_gateways 1.0") && metrics.ends_with("# EOF\n"), "{metrics}");
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn a_broken_file_is_a_problem_that_is_shown_and_its_last_good_state_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("all.yaml"), MANIFESTS).unwrap();
+    let serve = Serve::start(dir.path(), &[]);
+    serve.line("ready");
+    std::fs::write(dir.path().join("all.yaml"), format!("{MANIFESTS}\n---\nkind: [unfinished\n")).unwrap();
+    serve.line_where(|entry| entry["level"] == "WARN" && entry["message"].to_string().contains("all.yaml"));
+    let readiness = serve.json("/readyz");
+    assert!(readiness["problems"].to_string().contains("all.yaml"), "{readiness}");
+    assert_eq!(serve.json("/snapshot?gateway=default/web")["clusters"][0]["name"], "default/hello/80");
+    assert!(serve.get("/metrics").1.contains("tidegate_manifest_problems 1.0"));
+}
+
+#[test]
+fn a_recorded_run_replays_and_a_tampered_one_names_the_epoch() {
+    let (dir, logs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let log = logs.path().join("run.log");
+    std::fs::write(dir.path().join("all.yaml"), MANIFESTS).unwrap();
+    std::fs::write(dir.path().join("slice.yaml"), slice("127.0.0.10")).unwrap();
+    let serve = Serve::start(dir.path(), &["--record", log.to_str().unwrap()]);
+    let first = serve.line("published");
+    std::fs::write(dir.path().join("slice.yaml"), slice("127.0.0.11")).unwrap();
+    let second = serve.published_after(&first["epoch"])["epoch"].clone();
+    assert_eq!(serve.stop(), Some(0));
+
+    for workers in ["1", "2"] {
+        let (code, out, err) = replay(&log, &["--workers", workers, "-o", "json"]);
+        let report: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+        assert_eq!(code, Some(0), "{report}");
+        assert_eq!(report["equal"], report["epochs"], "{report}");
+        assert_eq!(report["difference"], Value::Null, "{report}");
+        assert!(report["epochs"].as_u64() >= Some(2), "{report}");
+    }
+
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains("127.0.0.11"), "{text}");
+    std::fs::write(&log, text.replace("127.0.0.11", "127.0.0.66")).unwrap();
+    let (code, out, err) = replay(&log, &[]);
+    assert!(code == Some(1) && out.contains("first difference"), "{out}{err}");
+    assert!(err.contains(&format!("epoch {second} of")) && err.contains("differs"), "{err}");
+}
+
+#[test]
+fn a_recording_that_is_there_is_kept_under_another_name() {
+    let (dir, logs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let log = logs.path().join("run.log.zst");
+    std::fs::write(&log, "the last run").unwrap();
+    let serve = Serve::start(dir.path(), &["--record", log.to_str().unwrap()]);
+    serve.line("published");
+    assert_eq!(serve.stop(), Some(0));
+    assert_eq!(std::fs::read_to_string(logs.path().join("previous-run.log.zst")).unwrap(), "the last run");
+    assert_eq!(replay(&log, &[]).0, Some(0));
+}
+
+/// Exit code, stdout and stderr.
+fn replay(log: &Path, more: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+        .args(["replay", log.to_str().unwrap(), "--verify"])
+        .args(more)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
