@@ -27,7 +27,7 @@ fn lints() -> Result<()> {
 }
 
 fn docs() -> Result<()> {
-    step::cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"], &[("RUSTDOCFLAGS", "-D warnings")])
+    step::cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
 /// Runs all steps, up to the first that fails.

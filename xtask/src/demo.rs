@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let everything = async {
             let envoy = Binary::find_or_install(&|line| println!("{line}")).await?;
             println!("envoy {} at {}", envoy.version, envoy.path.display());
-            Ok(Programs { tidegate, envoy })
+            anyhow::Ok(Programs { tidegate, envoy })
         };
         let programs = tokio::select! {
             programs = everything => programs,

@@ -1,5 +1,7 @@
 //! A real Envoy: found or installed, started, asked, stopped and started again.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegate_envoy::process::{Error, validate};

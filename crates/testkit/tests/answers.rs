@@ -1,5 +1,7 @@
 //! The backend, the requests and the load against each other.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use http::{Method, StatusCode};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

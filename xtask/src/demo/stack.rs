@@ -2,7 +2,7 @@
 
 use super::shop::Shop;
 use super::{protocol, until};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -69,10 +69,11 @@ impl Stack {
         let [ads, admin] = [(); 2].map(|()| SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free())));
         let mut controller = serve(&programs.tidegate, folder.path(), ads, admin)?;
         let log = folder.path().join("tidegate.log");
-        until("the controller's first complete epoch (/readyz)", async || ready(admin).await)
-            .await
-            .or_else(|error| Err(error.context(state_of(&mut controller))))
-            .with_context(|| tail(&log))?;
+        tokio::select! {
+            ready = until("the controller's first complete epoch (/readyz)", async || ready(admin).await) => ready,
+            status = controller.wait() => Err(anyhow!("the controller ended: {status:?}")),
+        }
+        .with_context(|| tail(&log))?;
         let bootstrap = bootstrap(&programs.tidegate, ads, sotw).await?;
         fs::write(folder.path().join("envoy.yaml"), &bootstrap).context("cannot write envoy.yaml")?;
         let options = Options { log: LogTo::File(folder.path().join("envoy.log")), ..Options::default() };
@@ -213,13 +214,6 @@ async fn ready(admin: SocketAddr) -> Result<()> {
         bail!("/readyz says {}: {}", answer.status, answer.text().trim());
     }
     Ok(())
-}
-
-fn state_of(controller: &mut Child) -> String {
-    match controller.try_wait() {
-        Ok(Some(status)) => format!("the controller ended with {status}"),
-        Ok(None) | Err(_) => "the controller runs, but is not ready".to_owned(),
-    }
 }
 
 /// The last lines of a file.

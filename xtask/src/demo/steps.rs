@@ -22,8 +22,7 @@ const LEAST_RATE: f64 = 500.0;
 /// Answers of the load that each step waits for after its effect was seen: half a second of load.
 const STEADY: u64 = 300;
 
-/// The targets of the load, by index.
-const FRONT: usize = 0;
+/// The targets of the load that change, by index; 0 is the front page.
 const CATALOG: usize = 1;
 const PAY: usize = 2;
 const INVOICES: usize = 3;
