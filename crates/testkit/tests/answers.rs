@@ -97,9 +97,9 @@ async fn load_tells_a_proxy_and_a_broken_connection_from_a_backend() {
     servers.spawn(async move {
         let mut buffer = [0; 1024];
         let (mut first, _) = listener.accept().await.unwrap();
-        first.read(&mut buffer).await.unwrap();
+        assert_ne!(first.read(&mut buffer).await.unwrap(), 0);
         first.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 2\r\n\r\nno").await.unwrap();
-        first.read(&mut buffer).await.unwrap();
+        assert_ne!(first.read(&mut buffer).await.unwrap(), 0);
         drop(first);
         loop {
             drop(listener.accept().await.unwrap());
