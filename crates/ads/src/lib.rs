@@ -1,1 +1,26 @@
 //! ADS sessions as sans-I/O state machines behind a thin gRPC service.
+//!
+//! *Comes in*: [`tidegate_xds::Sealed`] values, discovery requests, time. *Goes out*: discovery responses, and
+//! [`tidegate_model::Observation`]s of what clients accepted and rejected. *Must not know*: Kubernetes, timely, how
+//! anything is translated. *Start at* [`session`], which decides everything; [`serve`] only moves bytes.
+//!
+//! Modules in the order of the data: who a client is, its session, frames, the service, and what it shows of itself.
+
+mod identity;
+
+pub mod session;
+
+mod frame;
+
+mod service;
+
+mod clients;
+
+mod metrics;
+
+pub use clients::{ClientStats, Clients};
+pub use metrics::{Counter, CounterPerType, Metrics};
+pub use service::{Clock, Config, Error, serve};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+//! Envoy as an ADS client: what it holds, what it asks for, when it acknowledges. No I/O, no clock.
+
+mod apply;
+mod ask;
+
+use crate::check::{Memory, Violation};
+use crate::message::{Item, Protocol, Request, Response};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use tidegate_model::ResourceType;
+
+/// How the client behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which form of the protocol it speaks.
+    pub protocol: Protocol,
+    /// `node.id`.
+    pub node: String,
+    /// `namespace/name` of the Gateway that it belongs to.
+    pub gateway: String,
+    /// What it rejects.
+    pub rejections: Vec<Rejection>,
+    /// Types whose acknowledgements are kept until [`Envoy::release`].
+    pub hold: BTreeSet<ResourceType>,
+}
+
+/// A resource that the client rejects, in some of its forms or all.
+#[derive(Clone, Debug)]
+pub struct Rejection {
+    /// Of this type.
+    pub kind: ResourceType,
+    /// Of this name.
+    pub name: String,
+    /// Only if the encoded resource contains this text.
+    pub containing: Option<String>,
+    /// Whether the rejection names it. Then the good part of the response is applied; else nothing of it is.
+    pub named: bool,
+}
+
+impl Options {
+    /// A client that accepts everything at once.
+    #[must_use]
+    pub fn new(protocol: Protocol, node: &str, gateway: &str) -> Self {
+        let (node, gateway) = (node.to_owned(), gateway.to_owned());
+        Options { protocol, node, gateway, rejections: Vec::new(), hold: BTreeSet::new() }
+    }
+}
+
+/// A cluster at the client.
+#[derive(Clone, Debug)]
+struct Cluster {
+    version: String,
+    bytes: Bytes,
+    /// Some form of it has had its endpoints: routes can use it.
+    usable: bool,
+    /// The newest form waits for endpoints.
+    warming: bool,
+}
+
+/// Any other resource at the client.
+#[derive(Clone, Debug)]
+struct Held {
+    version: String,
+    bytes: Bytes,
+    /// What it names: tables of a listener, clusters of a table.
+    names: BTreeSet<String>,
+}
+
+/// One type on the current stream, and what of it outlives the stream.
+#[derive(Clone, Debug, Default)]
+struct Channel {
+    /// Asked for on this stream.
+    asked: bool,
+    /// Names that the server was told.
+    told: BTreeSet<String>,
+    /// Nonce of the last response on this stream.
+    nonce: String,
+    /// Names whose content came on this stream.
+    answered: BTreeSet<String>,
+    /// Any response came on this stream.
+    any_answer: bool,
+    /// Version of the last response that was accepted, on any stream.
+    version: String,
+    /// Responses, on any stream.
+    responses: u64,
+}
+
+/// An Envoy.
+#[derive(Debug)]
+pub struct Envoy {
+    options: Options,
+    clusters: BTreeMap<String, Cluster>,
+    /// Endpoints, listeners and tables.
+    held: BTreeMap<ResourceType, BTreeMap<String, Held>>,
+    channels: BTreeMap<ResourceType, Channel>,
+    /// Nothing was sent on this stream yet: the node goes with the first request.
+    fresh: bool,
+    /// Clusters were complete once: listeners are asked for, acknowledgements wait for warming.
+    initialized: bool,
+    /// Acknowledgements of clusters that wait for warming: nonce and error.
+    withheld: Vec<(String, Option<String>)>,
+    /// Acknowledgements kept by [`Options::hold`].
+    kept: Vec<Request>,
+    /// Content that was rejected, by type and name.
+    rejected: BTreeMap<(ResourceType, String), Bytes>,
+    memory: Memory,
+    violations: Vec<Violation>,
+    rejections: u64,
+}
+
+impl Envoy {
+    /// An Envoy that holds nothing.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Envoy {
+            options,
+            clusters: BTreeMap::new(),
+            held: BTreeMap::new(),
+            channels: ResourceType::ALL.map(|kind| (kind, Channel::default())).into(),
+            fresh: true,
+            initialized: false,
+            withheld: Vec::new(),
+            kept: Vec::new(),
+            rejected: BTreeMap::new(),
+            memory: Memory::default(),
+            violations: Vec::new(),
+            rejections: 0,
+        }
+    }
+
+    /// How it behaves; may be changed at any time.
+    pub fn options(&mut self) -> &mut Options {
+        &mut self.options
+    }
+
+    /// Which form of the protocol it speaks.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.options.protocol
+    }
+
+    /// What went wrong so far, in order.
+    #[must_use]
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// Responses that it rejected so far.
+    #[must_use]
+    pub fn rejections(&self) -> u64 {
+        self.rejections
+    }
+
+    /// Responses of a type so far, on all streams.
+    #[must_use]
+    pub fn responses(&self, kind: ResourceType) -> u64 {
+        self.channels[&kind].responses
+    }
+
+    /// What it holds of a type: content by name.
+    #[must_use]
+    pub fn holds(&self, kind: ResourceType) -> BTreeMap<String, Bytes> {
+        match kind {
+            ResourceType::Cluster => {
+                self.clusters.iter().map(|(name, held)| (name.clone(), held.bytes.clone())).collect()
+            }
+            ResourceType::Endpoints | ResourceType::Listener | ResourceType::Table => {
+                self.of(kind).map(|(name, held)| (name.clone(), held.bytes.clone())).collect()
+            }
+        }
+    }
+
+    /// Names of clusters whose newest form waits for endpoints.
+    #[must_use]
+    pub fn warming(&self) -> BTreeSet<String> {
+        self.clusters.iter().filter(|(_, cluster)| cluster.warming).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Whether every listener has its tables, so that traffic is served.
+    #[must_use]
+    pub fn is_serving(&self) -> bool {
+        let mut listeners = self.of(ResourceType::Listener).map(|(_, listener)| listener).peekable();
+        listeners.peek().is_some()
+            && listeners.all(|listener| listener.names.iter().all(|table| self.table(table).is_some()))
+    }
+
+    /// Opens a stream, in place of the last one if there was one; what is held stays.
+    pub fn connect(&mut self) -> Vec<Request> {
+        self.fresh = true;
+        self.withheld.clear();
+        self.kept.clear();
+        self.memory.reconnect();
+        for channel in self.channels.values_mut() {
+            let (version, responses) = (std::mem::take(&mut channel.version), channel.responses);
+            *channel = Channel { version, responses, ..Channel::default() };
+        }
+        let mut out = Vec::new();
+        // A client that warms a cluster asks for clusters only when it is done.
+        if self.warming().is_empty() {
+            out.push(self.first(ResourceType::Cluster));
+        }
+        if !self.wanted(ResourceType::Endpoints).is_empty() {
+            out.push(self.first(ResourceType::Endpoints));
+        }
+        if self.initialized {
+            out.push(self.first(ResourceType::Listener));
+        }
+        if !self.wanted(ResourceType::Table).is_empty() {
+            out.push(self.first(ResourceType::Table));
+        }
+        out
+    }
+
+    /// Takes a response; returns what the client sends upon it.
+    pub fn receive(&mut self, response: &Response) -> Vec<Request> {
+        let Some(kind) = ResourceType::of_url(response.type_url()) else { return Vec::new() };
+        let items = match response.items(kind) {
+            Ok(items) => items,
+            Err(reason) => {
+                self.violations.push(Violation::Unreadable { kind: kind.short(), reason });
+                return Vec::new();
+            }
+        };
+        self.violations.extend(self.memory.check(kind, response, &items));
+        self.check_needless(kind, response, &items);
+        let (good, error) = self.judge(kind, items);
+        let channel = self.channel(kind);
+        channel.nonce = response.nonce().to_owned();
+        channel.responses += 1;
+        channel.any_answer = true;
+        if error.is_none() {
+            channel.version = response.version().to_owned();
+        }
+        channel.answered.extend(good.iter().map(|item| item.name.clone()));
+        let mut rewarmed = false;
+        match (kind, good.is_empty() && error.is_some()) {
+            (_, true) => {}
+            (ResourceType::Cluster, _) => rewarmed = self.apply_clusters(response, good, error.is_some()),
+            (ResourceType::Endpoints, _) => self.apply_endpoints(response, good),
+            (ResourceType::Listener, _) => self.apply_listeners(response, good, error.is_some()),
+            (ResourceType::Table, _) => self.apply_tables(good),
+        }
+        self.check_routes();
+        self.answer(kind, error, rewarmed)
+    }
+
+    /// The acknowledgements that [`Options::hold`] kept, in order.
+    pub fn release(&mut self) -> Vec<Request> {
+        std::mem::take(&mut self.kept)
+    }
+
+    /// What is good of a response, and why it is rejected if it is.
+    fn judge(&mut self, kind: ResourceType, items: Vec<Item>) -> (Vec<Item>, Option<String>) {
+        let blame = |item: &Item| {
+            self.options.rejections.iter().find(|rejection| {
+                let text = rejection.containing.as_ref();
+                let inside = |text: &String| item.bytes.windows(text.len().max(1)).any(|part| part == text.as_bytes());
+                rejection.kind == kind && rejection.name == item.name && text.is_none_or(inside)
+            })
+        };
+        let bad: Vec<(&Item, bool)> = items.iter().filter_map(|item| Some((item, blame(item)?.named))).collect();
+        if bad.is_empty() {
+            return (items, None);
+        }
+        let named = bad.iter().all(|(_, named)| *named);
+        let names: BTreeSet<String> = bad.iter().map(|(item, _)| item.name.clone()).collect();
+        let contents: Vec<(String, Bytes)> =
+            bad.iter().map(|(item, _)| (item.name.clone(), item.bytes.clone())).collect();
+        for (name, bytes) in contents {
+            if self.rejected.insert((kind, name.clone()), bytes.clone()) == Some(bytes) {
+                self.violations.push(Violation::Needless { kind: kind.short(), name });
+            }
+        }
+        self.rejections += 1;
+        let list: Vec<&str> = names.iter().map(String::as_str).collect();
+        let detail = if named { format!("Error in {}: no good", list.join(", ")) } else { "no good".to_owned() };
+        let good =
+            if named { items.into_iter().filter(|item| !names.contains(&item.name)).collect() } else { Vec::new() };
+        (good, Some(detail))
+    }
+
+    fn of(&self, kind: ResourceType) -> impl Iterator<Item = (&String, &Held)> {
+        self.held.get(&kind).into_iter().flatten()
+    }
+
+    fn table(&self, name: &str) -> Option<&Held> {
+        self.held.get(&ResourceType::Table)?.get(name)
+    }
+
+    fn channel(&mut self, kind: ResourceType) -> &mut Channel {
+        self.channels.entry(kind).or_default()
+    }
+}

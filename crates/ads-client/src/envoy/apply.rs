@@ -1,0 +1,138 @@
+//! What a response does to what is held, and what it must not do.
+
+use super::{Cluster, Envoy, Held};
+use crate::check::{Violation, is_whole};
+use crate::message::{Item, Response};
+use crate::resources;
+use std::collections::BTreeSet;
+use tidegate_model::{INVALID_CLUSTER, ResourceType};
+
+impl Envoy {
+    /// Returns whether a cluster that was there changed and warms anew.
+    pub(super) fn apply_clusters(&mut self, response: &Response, items: Vec<Item>, partial: bool) -> bool {
+        let mut rewarmed = false;
+        for name in self.gone(ResourceType::Cluster, response, &items, partial) {
+            self.clusters.remove(&name);
+            self.held.entry(ResourceType::Endpoints).or_default().remove(&name);
+        }
+        for item in items {
+            let old = self.clusters.get(&item.name);
+            if old.is_some_and(|old| old.bytes == item.bytes) {
+                continue;
+            }
+            let usable = old.is_some_and(|old| old.usable);
+            let eds = resources::has_eds(&item.bytes);
+            rewarmed |= eds && old.is_some();
+            let cluster = Cluster { version: item.version, bytes: item.bytes, usable: usable || !eds, warming: eds };
+            self.clusters.insert(item.name, cluster);
+        }
+        rewarmed
+    }
+
+    pub(super) fn apply_endpoints(&mut self, response: &Response, items: Vec<Item>) {
+        for item in items {
+            let Some(cluster) = self.clusters.get_mut(&item.name) else {
+                if !self.channels[&ResourceType::Endpoints].told.contains(&item.name) {
+                    self.violations.push(Violation::Unasked { kind: "eds", name: item.name });
+                }
+                continue;
+            };
+            cluster.usable = true;
+            cluster.warming = false;
+            let held = Held { version: item.version, bytes: item.bytes, names: BTreeSet::new() };
+            self.held.entry(ResourceType::Endpoints).or_default().insert(item.name, held);
+        }
+        for name in response.removed() {
+            // Ends warming, without endpoints; endpoints in use stay.
+            if let Some(cluster) = self.clusters.get_mut(name).filter(|cluster| cluster.warming) {
+                cluster.usable = true;
+                cluster.warming = false;
+            }
+        }
+    }
+
+    pub(super) fn apply_listeners(&mut self, response: &Response, items: Vec<Item>, partial: bool) {
+        let gone = self.gone(ResourceType::Listener, response, &items, partial);
+        let listeners = self.held.entry(ResourceType::Listener).or_default();
+        listeners.retain(|name, _| !gone.contains(name));
+        for item in items {
+            let names = resources::tables_of_listener(&item.bytes);
+            listeners.insert(item.name, Held { version: item.version, bytes: item.bytes, names });
+        }
+        // Nothing drains here: a table that no listener names is let go at once.
+        let wanted = self.wanted(ResourceType::Table);
+        self.held.entry(ResourceType::Table).or_default().retain(|name, _| wanted.contains(name));
+    }
+
+    pub(super) fn apply_tables(&mut self, items: Vec<Item>) {
+        let wanted = self.wanted(ResourceType::Table);
+        for item in items {
+            if !wanted.contains(&item.name) {
+                self.violations.push(Violation::Unasked { kind: "rds", name: item.name });
+                continue;
+            }
+            let names = resources::clusters_of_table(&item.bytes);
+            let held = Held { version: item.version, bytes: item.bytes, names };
+            self.held.entry(ResourceType::Table).or_default().insert(item.name, held);
+        }
+    }
+
+    /// What a response of clusters or listeners takes away. A rejected one takes away only what it says it does: what
+    /// it holds in a bad form stays.
+    fn gone(&self, kind: ResourceType, response: &Response, items: &[Item], partial: bool) -> BTreeSet<String> {
+        match response {
+            Response::Delta(_) => response.removed().iter().cloned().collect(),
+            Response::Sotw(_) if partial => {
+                let all = response.items(kind).unwrap_or_default();
+                let stays: BTreeSet<&String> = all.iter().map(|item| &item.name).collect();
+                self.holds(kind).into_keys().filter(|name| !stays.contains(name)).collect()
+            }
+            Response::Sotw(_) => {
+                let stays: BTreeSet<&String> = items.iter().map(|item| &item.name).collect();
+                self.holds(kind).into_keys().filter(|name| !stays.contains(name)).collect()
+            }
+        }
+    }
+
+    /// Every table that a listener uses names only clusters that can be used.
+    pub(super) fn check_routes(&mut self) {
+        let mut found = Vec::new();
+        let used: BTreeSet<&String> =
+            self.of(ResourceType::Listener).flat_map(|(_, listener)| &listener.names).collect();
+        for table in used {
+            for cluster in self.table(table).into_iter().flat_map(|table| &table.names) {
+                let usable = self.clusters.get(cluster).is_some_and(|cluster| cluster.usable);
+                if !usable && cluster != INVALID_CLUSTER {
+                    found.push(Violation::UnusableCluster { table: table.clone(), cluster: cluster.clone() });
+                }
+            }
+        }
+        self.violations.extend(found);
+    }
+
+    /// Nothing comes twice, except what this stream has not answered and endpoints that warming waits for.
+    pub(super) fn check_needless(&mut self, kind: ResourceType, response: &Response, items: &[Item]) {
+        let channel = &self.channels[&kind];
+        let short = kind.short();
+        if !channel.asked {
+            // Pushed to a client that warms: what it holds is not known.
+            return;
+        }
+        let held = self.holds(kind);
+        if matches!(response, Response::Sotw(_)) && is_whole(kind) {
+            let same = items.len() == held.len() && items.iter().all(|item| held.get(&item.name) == Some(&item.bytes));
+            if same && (channel.any_answer || !channel.version.is_empty()) {
+                self.violations.push(Violation::Needless { kind: short, name: "*".to_owned() });
+            }
+            return;
+        }
+        let first_endpoints = |name: &String| kind == ResourceType::Endpoints && !channel.answered.contains(name);
+        let warming = |name: &String| self.clusters.get(name).is_some_and(|cluster| cluster.warming);
+        let again = items.iter().filter(|item| held.get(&item.name) == Some(&item.bytes));
+        let again = again.filter(|item| !first_endpoints(&item.name));
+        let again = again.filter(|item| kind != ResourceType::Endpoints || !warming(&item.name));
+        let found: Vec<Violation> =
+            again.map(|item| Violation::Needless { kind: short, name: item.name.clone() }).collect();
+        self.violations.extend(found);
+    }
+}

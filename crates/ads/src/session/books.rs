@@ -1,0 +1,262 @@
+//! What a client holds of one type, kept as its difference from what it shall hold: a client that is up to date costs
+//! nothing but its subscription.
+
+use crate::session::fold::Fold;
+use crate::session::subscription::Subscription;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tidegate_model::{Epoch, Name};
+use tidegate_xds::{Resource, Version};
+
+/// What a client holds under one name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Held {
+    /// Nothing.
+    Nothing,
+    /// Something, in a form that we do not know.
+    Unknown,
+    /// This.
+    Form(Resource),
+}
+
+impl Held {
+    pub(crate) fn of(resource: Option<&Resource>) -> Self {
+        resource.map_or(Held::Nothing, |resource| Held::Form(resource.clone()))
+    }
+
+    fn version(&self) -> Option<Version> {
+        match self {
+            Held::Nothing | Held::Unknown => None,
+            Held::Form(resource) => Some(resource.version),
+        }
+    }
+
+    /// Whether a client that holds this has what it shall have.
+    fn is(&self, wanted: Option<&Resource>) -> bool {
+        match (self, wanted) {
+            (Held::Nothing, None) => true,
+            (Held::Form(held), Some(wanted)) => held.version == wanted.version,
+            (Held::Nothing | Held::Unknown, Some(_)) | (Held::Unknown | Held::Form(_), None) => false,
+        }
+    }
+}
+
+/// A response that is neither accepted nor rejected yet.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    /// Its nonce.
+    pub(crate) nonce: u64,
+    /// Epoch of the seal that it was made of.
+    pub(crate) epoch: Epoch,
+    /// Its `version_info`.
+    pub(crate) version: String,
+    /// What it changed at the client.
+    pub(crate) changes: Vec<SentChange>,
+}
+
+/// One change that a response makes at the client.
+#[derive(Clone, Debug)]
+pub(crate) struct SentChange {
+    /// Of this resource.
+    pub(crate) name: Name,
+    /// To this version; `None` removes it.
+    pub(crate) version: Option<Version>,
+    /// What the client held before.
+    pub(crate) before: Held,
+}
+
+/// The first request of a type, kept until there is a seal to answer it from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Opening {
+    /// State of the world: the version that the client brings, empty if none.
+    pub(crate) version: String,
+    /// Delta: what the client brings.
+    pub(crate) initial: BTreeMap<Name, String>,
+    /// The client did not ask; what it brings is not known.
+    pub(crate) implied: bool,
+}
+
+impl Opening {
+    /// Whether the client brings something from an earlier stream.
+    pub(crate) fn is_warm(&self) -> bool {
+        self.implied || !self.version.is_empty() || !self.initial.is_empty()
+    }
+}
+
+/// How far a type is opened on a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Opened {
+    /// Not asked for.
+    #[default]
+    No,
+    /// Asked for, before there was a seal.
+    Asked(Opening),
+    /// Served.
+    Yes,
+}
+
+/// What one client holds of one type.
+///
+/// *Invariant*: `behind` has exactly the names whose [`Held`] is not what the target wants, or that are in `rejected`;
+/// every other name that is tracked is held as the target has it.
+#[derive(Debug, Default)]
+pub(crate) struct Books {
+    /// What is asked for.
+    pub(crate) subscription: Subscription,
+    /// Whether the type is served.
+    pub(crate) opened: Opened,
+    /// Where the client differs from the target.
+    pub(crate) behind: BTreeMap<Name, Held>,
+    /// What the client rejected and still is wanted: parked until its content changes.
+    pub(crate) rejected: BTreeMap<Name, Version>,
+    /// Responses without an answer, oldest first.
+    pub(crate) inflight: VecDeque<Sent>,
+    /// Names asked for that are not there, still to be answered.
+    pub(crate) missing: BTreeSet<Name>,
+    /// An answer is owed, be it an empty one.
+    pub(crate) must_answer: bool,
+    /// The client may hold resources whose very names are not known, until it accepts a complete response.
+    pub(crate) holds_unlisted: bool,
+    /// Hash over what the client holds.
+    pub(crate) fold: Fold,
+    /// Version of the last response.
+    pub(crate) sent_version: String,
+    /// Version of the last response that was accepted.
+    pub(crate) acked_version: String,
+    /// Responses rejected on this stream.
+    pub(crate) nacks: u64,
+}
+
+impl Books {
+    /// Whether the type is served on this stream.
+    pub(crate) fn is_open(&self) -> bool {
+        self.opened == Opened::Yes
+    }
+
+    /// What the client holds under a tracked name.
+    pub(crate) fn held(&self, name: &Name, wanted: Option<&Resource>) -> Held {
+        self.behind.get(name).cloned().unwrap_or_else(|| Held::of(wanted))
+    }
+
+    /// Whether the client holds something under a tracked name.
+    pub(crate) fn holds(&self, name: &Name, wanted: Option<&Resource>) -> bool {
+        self.behind.get(name).map_or(wanted.is_some(), |held| *held != Held::Nothing)
+    }
+
+    /// Whether exactly this was rejected.
+    pub(crate) fn is_parked(&self, name: &Name, wanted: &Resource) -> bool {
+        self.rejected.get(name) == Some(&wanted.version)
+    }
+
+    /// The target changes from `old` to `new`; what the client holds does not.
+    pub(crate) fn retarget(&mut self, name: &Name, old: Option<&Resource>, new: Option<&Resource>) {
+        let held = self.behind.remove(name).unwrap_or_else(|| Held::of(old));
+        if self.rejected.get(name).is_some_and(|_| new.is_none()) {
+            self.rejected.remove(name);
+        }
+        self.keep_if_behind(name, held, new);
+    }
+
+    /// Begins to track a name of which the client is known to hold this.
+    pub(crate) fn begin(&mut self, name: &Name, held: Held, wanted: Option<&Resource>) {
+        if let Some(version) = held.version() {
+            self.fold.add(name, version);
+        }
+        self.keep_if_behind(name, held, wanted);
+    }
+
+    /// What the client holds becomes `held`; returns what it was.
+    pub(crate) fn put(&mut self, name: &Name, held: Held, wanted: Option<&Resource>) -> Held {
+        let before = self.behind.remove(name).unwrap_or_else(|| Held::of(wanted));
+        if let Some(version) = before.version() {
+            self.fold.remove(name, version);
+        }
+        self.begin(name, held, wanted);
+        before
+    }
+
+    /// Ends tracking a name: the client does not hold it, and need not.
+    pub(crate) fn end(&mut self, name: &Name, wanted: Option<&Resource>) {
+        self.rejected.remove(name);
+        self.put(name, Held::Nothing, wanted);
+        self.behind.remove(name);
+        self.missing.remove(name);
+    }
+
+    fn keep_if_behind(&mut self, name: &Name, held: Held, wanted: Option<&Resource>) {
+        if !held.is(wanted) || self.rejected.contains_key(name) {
+            self.behind.insert(name.clone(), held);
+        }
+    }
+
+    /// Remembers a response. While a client answers none, the oldest two become one, so that there is a bound.
+    pub(crate) fn remember(&mut self, sent: Sent, max_inflight: usize) {
+        self.sent_version.clone_from(&sent.version);
+        self.inflight.push_back(sent);
+        if self.inflight.len() > max_inflight.max(1)
+            && let Some(oldest) = self.inflight.pop_front()
+            && let Some(next) = self.inflight.front_mut()
+        {
+            let newer: BTreeSet<Name> = next.changes.iter().map(|change| change.name.clone()).collect();
+            next.changes.extend(oldest.changes.into_iter().filter(|change| !newer.contains(&change.name)));
+        }
+    }
+
+    /// Takes the responses up to `nonce` out; the last one is the one that has it. Empty if there is none: a stale nonce.
+    pub(crate) fn answered(&mut self, nonce: u64) -> Vec<Sent> {
+        match self.inflight.iter().position(|sent| sent.nonce == nonce) {
+            Some(position) => self.inflight.drain(..=position).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Whether a later response than the answered ones carried the name.
+    pub(crate) fn superseded(&self, name: &Name) -> bool {
+        self.inflight.iter().any(|sent| sent.changes.iter().any(|change| change.name == *name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(name: &str, content: &str) -> Resource {
+        Resource::new(Name::from(name), bytes::Bytes::copy_from_slice(content.as_bytes()))
+    }
+
+    #[test]
+    fn a_target_that_comes_back_to_what_is_held_leaves_nothing_behind() {
+        let (one, two) = (resource("a", "1"), resource("a", "2"));
+        let mut books = Books::default();
+        books.begin(&one.name, Held::Form(one.clone()), Some(&one));
+        books.retarget(&one.name, Some(&one), Some(&two));
+        assert_eq!(books.behind.get(&one.name), Some(&Held::Form(one.clone())));
+        books.retarget(&one.name, Some(&two), None);
+        books.retarget(&one.name, None, Some(&one));
+        assert!(books.behind.is_empty());
+        assert_eq!(books.fold, Fold::of([("a", one.version)]));
+    }
+
+    #[test]
+    fn what_was_rejected_stays_behind_even_if_the_target_goes_back() {
+        let (one, two) = (resource("a", "1"), resource("a", "2"));
+        let mut books = Books::default();
+        books.begin(&one.name, Held::Form(one.clone()), Some(&two));
+        books.rejected.insert(one.name.clone(), two.version);
+        books.retarget(&one.name, Some(&two), Some(&one));
+        assert!(books.behind.contains_key(&one.name), "the client may have applied half of what it rejected");
+        assert!(!books.is_parked(&one.name, &one));
+    }
+
+    #[test]
+    fn the_memory_of_a_client_that_never_answers_is_bounded() {
+        let mut books = Books::default();
+        for nonce in 0..100 {
+            let changes = vec![SentChange { name: Name::from("a"), version: None, before: Held::Nothing }];
+            books.remember(Sent { nonce, epoch: 0, version: String::new(), changes }, 4);
+        }
+        assert_eq!(books.inflight.len(), 4);
+        assert!(books.inflight.iter().all(|sent| sent.changes.len() == 1));
+        assert!(books.answered(3).is_empty(), "merged away");
+        assert_eq!(books.answered(99).len(), 4);
+    }
+}

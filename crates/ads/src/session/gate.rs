@@ -1,0 +1,143 @@
+//! What names clusters at a client: which forms of listeners and tables it may be using, and which ones wait for
+//! clusters that are new to it.
+
+use crate::session::target::{Target, User};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tidegate_model::{Millis, Name, ResourceType};
+
+/// A form that waits for clusters. Newer forms wait behind it, so that no churn starves the resource.
+#[derive(Debug)]
+pub(crate) struct Pin {
+    /// The form.
+    pub(crate) form: User,
+    /// The clusters that it waits for.
+    pub(crate) needs: BTreeSet<Name>,
+    /// When it is sent as it is.
+    pub(crate) deadline: Millis,
+}
+
+/// What a client uses under one name, as far as it said so.
+#[derive(Clone, Debug)]
+pub(crate) enum Accepted {
+    /// Nothing.
+    Nothing,
+    /// Something, in a form that we do not know: it may name any cluster.
+    Unknown,
+    /// This.
+    Form(User),
+}
+
+#[derive(Debug)]
+struct Uses {
+    accepted: Accepted,
+    /// Sent after that, oldest first.
+    sent: VecDeque<SentForm>,
+}
+
+#[derive(Debug)]
+struct SentForm {
+    nonce: u64,
+    /// `None`: a removal.
+    form: Option<User>,
+    /// Rejected: the client may have applied it as the good part of a bad response, or not.
+    rejected: bool,
+}
+
+/// How many rejected forms of one name are counted as maybe in use; the oldest are dropped.
+const MAX_REJECTED: usize = 8;
+
+/// The listeners or tables of one client.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    pub(crate) pins: BTreeMap<Name, Pin>,
+    uses: BTreeMap<Name, Uses>,
+}
+
+impl Gate {
+    /// Begins to track a name.
+    pub(crate) fn begin(&mut self, name: &Name, accepted: Accepted) {
+        self.uses.insert(name.clone(), Uses { accepted, sent: VecDeque::new() });
+    }
+
+    /// The client does not use the name any more.
+    pub(crate) fn end(&mut self, name: &Name) {
+        self.uses.remove(name);
+        self.pins.remove(name);
+    }
+
+    /// A form, or a removal, was sent.
+    pub(crate) fn sent(&mut self, name: &Name, nonce: u64, form: Option<User>) {
+        let nothing = || Uses { accepted: Accepted::Nothing, sent: VecDeque::new() };
+        let uses = self.uses.entry(name.clone()).or_insert_with(nothing);
+        uses.sent.push_back(SentForm { nonce, form, rejected: false });
+    }
+
+    /// Everything sent up to `nonce` was processed, and accepted unless it was rejected before.
+    pub(crate) fn accept(&mut self, nonce: u64) {
+        for uses in self.uses.values_mut() {
+            if let Some(last) = uses.sent.iter().rposition(|sent| sent.nonce <= nonce && !sent.rejected) {
+                uses.accept_up_to(last);
+            }
+        }
+        self.uses.retain(|_, uses| !uses.sent.is_empty() || !matches!(uses.accepted, Accepted::Nothing));
+    }
+
+    /// The response with `nonce` was rejected. Removals in it are applied all the same. Of the rest the client may have
+    /// applied any part: the old and the rejected form both count, until a later one is accepted.
+    pub(crate) fn reject(&mut self, nonce: u64) {
+        for uses in self.uses.values_mut() {
+            if let Some(removal) = uses.sent.iter().rposition(|sent| sent.nonce == nonce && sent.form.is_none()) {
+                uses.accept_up_to(removal);
+            }
+            uses.sent.iter_mut().filter(|sent| sent.nonce == nonce).for_each(|sent| sent.rejected = true);
+            if uses.sent.iter().filter(|sent| sent.rejected).count() > MAX_REJECTED
+                && let Some(oldest) = uses.sent.iter().position(|sent| sent.rejected)
+            {
+                uses.sent.remove(oldest);
+            }
+        }
+    }
+
+    /// The newest form that the client has, or will have unless it rejects it.
+    pub(crate) fn newest(&self, name: &Name) -> Option<&User> {
+        let uses = self.uses.get(name)?;
+        match (uses.sent.iter().rev().find(|sent| !sent.rejected), &uses.accepted) {
+            (Some(sent), _) => sent.form.as_ref(),
+            (None, Accepted::Form(form)) => Some(form),
+            (None, Accepted::Nothing | Accepted::Unknown) => None,
+        }
+    }
+
+    /// Clusters that the client may be using and the target's forms do not name, maybe with some that they do.
+    /// `None`: any cluster at all. Costs what differs between the forms and the target.
+    pub(crate) fn clusters_in_use(&self, kind: ResourceType, target: &Target) -> Option<BTreeSet<Name>> {
+        let mut clusters = BTreeSet::new();
+        for (name, uses) in &self.uses {
+            let wanted = target.user(kind, name);
+            let mut count = |form: &User| {
+                if wanted.as_ref().is_none_or(|wanted| wanted.version() != form.version()) {
+                    clusters.extend(form.clusters_beyond(wanted.as_ref()));
+                }
+            };
+            match &uses.accepted {
+                Accepted::Unknown => return None,
+                Accepted::Nothing => {}
+                Accepted::Form(form) => count(form),
+            }
+            uses.sent.iter().filter_map(|sent| sent.form.as_ref()).for_each(&mut count);
+            if let Some(pin) = self.pins.get(name) {
+                count(&pin.form);
+            }
+        }
+        Some(clusters)
+    }
+}
+
+impl Uses {
+    fn accept_up_to(&mut self, last: usize) {
+        self.accepted = match self.sent.drain(..=last).next_back() {
+            Some(SentForm { form: Some(form), .. }) => Accepted::Form(form),
+            Some(SentForm { form: None, .. }) | None => Accepted::Nothing,
+        };
+    }
+}

@@ -1,0 +1,301 @@
+//! Where a client starts, and what changes when its subscription or the seal does.
+
+use super::books::{Held, Opened, Opening};
+use super::fold::Fold;
+use super::gate::Accepted;
+use super::target::Target;
+use super::{Change, Protocol, Session};
+use tidegate_model::{Name, ResourceType};
+
+impl Session {
+    /// Begins to serve a type that was asked for, if there is a seal.
+    pub(super) fn open(&mut self, kind: ResourceType) {
+        if !self.sealed || !matches!(self.books[kind].opened, Opened::Asked(_)) {
+            return;
+        }
+        let Opened::Asked(opening) = std::mem::replace(&mut self.books[kind].opened, Opened::Yes) else { return };
+        match kind {
+            ResourceType::Cluster | ResourceType::Listener => self.open_whole(kind, &opening),
+            ResourceType::Endpoints => self.open_endpoints(&opening),
+            ResourceType::Table => self.open_tables(&opening),
+        }
+        self.uses_changed = true;
+    }
+
+    /// Clusters or listeners.
+    fn open_whole(&mut self, kind: ResourceType, opening: &Opening) {
+        let names = self.covered(kind);
+        let warm = opening.is_warm();
+        if self.protocol == Protocol::Delta && !opening.implied {
+            self.begin_listed(kind, names, opening);
+            let books = &mut self.books[kind];
+            books.must_answer = !warm && (books.subscription.is_wildcard() || !books.subscription.names().is_empty());
+            return;
+        }
+        if !opening.implied && self.brings_all(kind, &names, opening) {
+            return;
+        }
+        // A cluster that the client does not hold must not be taken for one that it does: it would be used at once.
+        let unknown = warm && kind == ResourceType::Listener;
+        for name in &names {
+            self.begin(kind, name, if unknown { Held::Unknown } else { Held::Nothing });
+        }
+        let books = &mut self.books[kind];
+        books.must_answer = self.protocol == Protocol::Sotw;
+        books.holds_unlisted = warm;
+        if warm && kind == ResourceType::Cluster {
+            self.cautious = Some(self.now);
+            if self.books[ResourceType::Endpoints].is_open() {
+                self.learn_clusters();
+            }
+        }
+    }
+
+    /// The first request for endpoints is answered in full, whatever the client brings: a cluster may be warming.
+    fn open_endpoints(&mut self, opening: &Opening) {
+        let kind = ResourceType::Endpoints;
+        let members: Vec<Name> = self.target.names(kind).cloned().collect();
+        for name in &members {
+            self.begin(kind, name, Held::Nothing);
+        }
+        // Who asked for clusters first warms none. What it holds and we do not know is about to be taken back, and must
+        // keep its endpoints until then.
+        let warms_none = self.books[ResourceType::Cluster].subscription.seen();
+        let books = &mut self.books[kind];
+        let target = &self.target;
+        let missing = books.subscription.names().iter().filter(|name| target.get(kind, name).is_none());
+        let missing = missing.filter(|name| match self.protocol {
+            Protocol::Sotw => opening.version.is_empty() || !warms_none,
+            Protocol::Delta => !opening.initial.contains_key(*name),
+        });
+        books.missing = missing.cloned().collect();
+        books.must_answer = self.protocol == Protocol::Sotw && !books.subscription.names().is_empty();
+        if self.cautious.is_some() {
+            self.learn_clusters();
+        }
+    }
+
+    fn open_tables(&mut self, opening: &Opening) {
+        let kind = ResourceType::Table;
+        let names = self.covered(kind);
+        match self.protocol {
+            Protocol::Delta => {
+                self.begin_listed(kind, names, opening);
+                let books = &mut self.books[kind];
+                let unknown =
+                    |name: &&Name| self.target.get(kind, name).is_none() && !opening.initial.contains_key(*name);
+                books.missing = books.subscription.names().iter().filter(unknown).cloned().collect();
+            }
+            Protocol::Sotw => {
+                if self.brings_all(kind, &names, opening) {
+                    return;
+                }
+                for name in &names {
+                    self.begin(kind, name, if opening.is_warm() { Held::Unknown } else { Held::Nothing });
+                }
+                if opening.is_warm() {
+                    // Tables that we do not have may name any cluster until the client lets go of them.
+                    let gone = self.books[kind].subscription.names().iter();
+                    let gone: Vec<Name> = gone.filter(|name| self.target.get(kind, name).is_none()).cloned().collect();
+                    gone.iter().for_each(|name| self.gates[kind].begin(name, Accepted::Unknown));
+                }
+            }
+        }
+    }
+
+    /// Names that the client asks for and shall hold.
+    fn covered(&self, kind: ResourceType) -> Vec<Name> {
+        let subscription = &self.books[kind].subscription;
+        self.target.names(kind).filter(|name| subscription.covers(name)).cloned().collect()
+    }
+
+    /// State of the world: whether the client brings exactly these. If so it is up to date.
+    fn brings_all(&mut self, kind: ResourceType, names: &[Name], opening: &Opening) -> bool {
+        if opening.version.is_empty() {
+            return false;
+        }
+        let versions = names.iter().filter_map(|name| Some((&**name, self.target.get(kind, name)?.version)));
+        if Fold::of(versions).to_string() != opening.version {
+            return false;
+        }
+        for name in names {
+            let held = Held::of(self.target.get(kind, name));
+            self.begin(kind, name, held);
+        }
+        self.books[kind].sent_version.clone_from(&opening.version);
+        self.books[kind].acked_version.clone_from(&opening.version);
+        true
+    }
+
+    /// Delta: the client says what it brings.
+    fn begin_listed(&mut self, kind: ResourceType, names: Vec<Name>, opening: &Opening) {
+        for name in names {
+            let wanted = self.target.get(kind, &name);
+            let held = match (opening.initial.get(&name), wanted) {
+                (Some(listed), Some(wanted)) if wanted.version.to_string() == *listed => Held::of(Some(wanted)),
+                (Some(_), _) => Held::Unknown,
+                (None, _) => Held::Nothing,
+            };
+            self.begin(kind, &name, held);
+        }
+        self.learn_listed(kind, opening);
+    }
+
+    /// What the client lists and shall not hold is taken back in its time.
+    pub(super) fn learn_listed(&mut self, kind: ResourceType, opening: &Opening) {
+        for name in opening.initial.keys() {
+            let gone = self.target.get(kind, name).is_none() && !self.books[kind].behind.contains_key(name);
+            if gone && kind != ResourceType::Endpoints && self.books[kind].subscription.covers(name) {
+                self.begin(kind, name, Held::Unknown);
+            }
+        }
+    }
+
+    /// A request for endpoints names the clusters that the client holds, in whatever form.
+    fn learn_clusters(&mut self) {
+        self.cautious = None;
+        let names: Vec<Name> = self.books[ResourceType::Endpoints].subscription.names().iter().cloned().collect();
+        for name in names {
+            let wanted = self.target.get(ResourceType::Cluster, &name);
+            let books = &mut self.books[ResourceType::Cluster];
+            if books.held(&name, wanted) == Held::Nothing {
+                books.put(&name, Held::Unknown, wanted);
+            }
+        }
+        self.uses_changed = true;
+    }
+
+    fn begin(&mut self, kind: ResourceType, name: &Name, held: Held) {
+        match kind {
+            ResourceType::Cluster | ResourceType::Endpoints => {}
+            ResourceType::Listener | ResourceType::Table => {
+                let accepted = match &held {
+                    Held::Nothing => Accepted::Nothing,
+                    Held::Unknown => Accepted::Unknown,
+                    // Only ever what the target has.
+                    Held::Form(_) => self.target.user(kind, name).map_or(Accepted::Unknown, Accepted::Form),
+                };
+                self.gates[kind].begin(name, accepted);
+            }
+        }
+        self.books[kind].begin(name, held, self.target.get(kind, name));
+    }
+
+    /// The subscription changed.
+    pub(super) fn apply(&mut self, kind: ResourceType, change: Change) {
+        let whole = matches!(kind, ResourceType::Cluster | ResourceType::Listener);
+        let more = change.wildcard_added || !change.added.is_empty();
+        if whole && more {
+            self.books[kind].must_answer = true;
+        }
+        if change.wildcard_added && kind != ResourceType::Endpoints {
+            let names: Vec<Name> = self.target.names(kind).cloned().collect();
+            let books = &self.books[kind];
+            let tracked = |name: &Name| books.subscription.names().contains(name) && !change.added.contains(name);
+            let new: Vec<Name> = names.into_iter().filter(|name| !tracked(name)).collect();
+            new.iter().for_each(|name| self.begin(kind, name, Held::Nothing));
+        }
+        if change.wildcard_removed {
+            let behind = self.books[kind].behind.keys();
+            let names: Vec<Name> = self.target.names(kind).chain(behind).cloned().collect();
+            names.iter().for_each(|name| self.uncover(kind, name));
+        }
+        for name in &change.removed {
+            self.uncover(kind, name);
+        }
+        for name in &change.added {
+            self.cover(kind, name, !self.books[kind].subscription.is_wildcard());
+        }
+        for name in &change.again {
+            let wanted = self.target.get(kind, name);
+            if wanted.is_some() {
+                self.books[kind].put(name, Held::Unknown, wanted);
+            } else {
+                self.cover(kind, name, false);
+            }
+        }
+    }
+
+    fn cover(&mut self, kind: ResourceType, name: &Name, new: bool) {
+        if self.target.get(kind, name).is_none() {
+            if !self.books[kind].behind.contains_key(name) {
+                self.books[kind].missing.insert(name.clone());
+            }
+        } else if new && kind != ResourceType::Endpoints {
+            self.begin(kind, name, Held::Nothing);
+        }
+    }
+
+    fn uncover(&mut self, kind: ResourceType, name: &Name) {
+        if self.books[kind].subscription.covers(name) {
+            return;
+        }
+        let wanted = self.target.get(kind, name);
+        match kind {
+            ResourceType::Endpoints if wanted.is_some() => {
+                self.books[kind].put(name, Held::Nothing, wanted);
+            }
+            ResourceType::Endpoints => self.books[kind].end(name, None),
+            ResourceType::Cluster => {
+                self.books[kind].end(name, wanted);
+                self.forget_cluster(name);
+            }
+            ResourceType::Listener | ResourceType::Table => {
+                self.books[kind].end(name, wanted);
+                self.gates[kind].end(name);
+                self.uses_changed = true;
+            }
+        }
+    }
+
+    /// The client does not hold the cluster any more, so it lets go of its endpoints too.
+    pub(super) fn forget_cluster(&mut self, name: &Name) {
+        self.owed.remove(name);
+        self.waiting.remove(name);
+        self.due.remove(name);
+        let kind = ResourceType::Endpoints;
+        if self.target.get(kind, name).is_none() {
+            self.books[kind].end(name, None);
+        }
+    }
+
+    /// A newer seal.
+    pub(super) fn retarget(&mut self, newer: Target) {
+        if !self.sealed {
+            self.sealed = true;
+            self.target = newer;
+            ResourceType::ALL.into_iter().for_each(|kind| self.open(kind));
+            return;
+        }
+        for kind in ResourceType::ALL {
+            if !self.books[kind].is_open() {
+                continue;
+            }
+            for name in self.target.changed(&newer, kind) {
+                let books = &mut self.books[kind];
+                if kind != ResourceType::Endpoints && !books.subscription.covers(&name) {
+                    continue;
+                }
+                let wanted = newer.get(kind, &name);
+                books.retarget(&name, self.target.get(kind, &name), wanted);
+                if wanted.is_some() {
+                    books.missing.remove(&name);
+                }
+                match kind {
+                    ResourceType::Cluster => {
+                        self.due.remove(&name);
+                        self.uses_changed = true;
+                    }
+                    ResourceType::Endpoints => {}
+                    ResourceType::Listener | ResourceType::Table => {
+                        if wanted.is_none() || !self.books[kind].behind.contains_key(&name) {
+                            self.gates[kind].pins.remove(&name);
+                        }
+                        self.uses_changed = true;
+                    }
+                }
+            }
+        }
+        self.target = newer;
+    }
+}

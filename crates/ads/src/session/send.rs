@@ -1,0 +1,339 @@
+//! What is sent now, and what waits.
+
+use super::books::{Held, Sent, SentChange};
+use super::gate::Pin;
+use super::target::User;
+use super::{Protocol, Reply, Response, Session, TypeUrl};
+use bytes::{Bytes, BytesMut};
+use std::collections::BTreeSet;
+use tidegate_model::{Name, ResourceType};
+use tidegate_xds::Resource;
+
+/// One change to be made at the client.
+struct Step {
+    name: Name,
+    /// `None` removes it.
+    form: Option<Resource>,
+    /// The form of a listener or table.
+    user: Option<User>,
+}
+
+impl Session {
+    /// Sends whatever can be sent.
+    pub(super) fn flush(&mut self, out: &mut Vec<Reply>) {
+        if !self.sealed {
+            return;
+        }
+        self.settle();
+        // What was sent may have made room for more: a pinned form for the newest one. What was pinned may need clusters
+        // that were held back.
+        loop {
+            let before = (out.len(), self.pinned());
+            for kind in ResourceType::ALL {
+                if self.books[kind].is_open() {
+                    let steps = match kind {
+                        ResourceType::Cluster if self.clusters_wait() => continue,
+                        ResourceType::Cluster => self.cluster_steps(),
+                        ResourceType::Endpoints => self.endpoint_steps(),
+                        ResourceType::Listener | ResourceType::Table => self.user_steps(kind),
+                    };
+                    self.emit(kind, steps, out);
+                }
+            }
+            if (out.len(), self.pinned()) == before {
+                break;
+            }
+        }
+    }
+
+    /// Clusters that the client holds and shall not.
+    pub(super) fn leaving(&self) -> impl Iterator<Item = (&Name, &Held)> {
+        let behind = self.books[ResourceType::Cluster].behind.iter();
+        behind.filter(|(name, _)| self.target.get(ResourceType::Cluster, name).is_none())
+    }
+
+    /// Starts the grace of every cluster that nothing names any more at the client, and stops it for the others.
+    fn settle(&mut self) {
+        if !self.uses_changed {
+            return;
+        }
+        let leaving: Vec<Name> = self.leaving().map(|(name, _)| name.clone()).collect();
+        if leaving.is_empty() {
+            self.uses_changed = false;
+            self.due.clear();
+            return;
+        }
+        let users = [ResourceType::Listener, ResourceType::Table];
+        // A client that reconnects asks for what it uses only after it asked for clusters.
+        let settled = self.now >= self.settled_at() || users.iter().all(|kind| self.books[*kind].is_open());
+        let known = !users.iter().any(|kind| self.books[*kind].holds_unlisted);
+        let in_use = users.map(|kind| self.gates[kind].clusters_in_use(kind, &self.target));
+        self.uses_changed = !settled;
+        for name in leaving {
+            let free = |clusters: &Option<BTreeSet<Name>>| clusters.as_ref().is_some_and(|all| !all.contains(&name));
+            if settled && known && in_use.iter().all(free) {
+                self.due.entry(name).or_insert(self.now + self.limits.grace_ms);
+            } else {
+                self.due.remove(&name);
+            }
+        }
+    }
+
+    fn is_due(&self, name: &Name) -> bool {
+        self.due.get(name).is_some_and(|at| *at <= self.now)
+    }
+
+    /// Whether the next response of clusters must wait, since it would take back what the client may be using.
+    fn clusters_wait(&mut self) -> bool {
+        if let Some(since) = self.cautious {
+            if self.now < since + self.limits.pin_ms && !self.needs_new_cluster() {
+                return true;
+            }
+            self.cautious = None;
+        }
+        // A complete response cannot hold what was never ours on this stream. It goes out early only if something that
+        // waits needs it: that a cluster vanished while no controller ran is then felt.
+        self.protocol == Protocol::Sotw
+            && self.leaving().any(|(name, held)| *held == Held::Unknown && !self.is_due(name))
+            && !self.needs_new_cluster()
+    }
+
+    /// Whether a listener or table waits for a cluster that the client was never sent.
+    fn needs_new_cluster(&self) -> bool {
+        let pins = self.gates.0.iter().flat_map(|gate| gate.pins.values());
+        pins.flat_map(|pin| &pin.needs).any(|name| !self.holds_cluster(name))
+    }
+
+    fn holds_cluster(&self, name: &Name) -> bool {
+        let books = &self.books[ResourceType::Cluster];
+        let wanted = self.target.get(ResourceType::Cluster, name);
+        books.is_open()
+            && (books.behind.contains_key(name) || books.subscription.covers(name))
+            && books.holds(name, wanted)
+    }
+
+    /// Whether the client can use the cluster at once.
+    fn is_usable(&self, name: &Name) -> bool {
+        self.holds_cluster(name) && !self.waiting.contains_key(name)
+    }
+
+    fn cluster_steps(&self) -> Vec<Step> {
+        let kind = ResourceType::Cluster;
+        let books = &self.books[kind];
+        let step = |name: &Name| {
+            let form = self.target.get(kind, name).cloned();
+            let now = match &form {
+                Some(wanted) => !books.is_parked(name, wanted),
+                None => self.is_due(name),
+            };
+            now.then(|| Step { name: name.clone(), form, user: None })
+        };
+        books.behind.keys().filter_map(step).collect()
+    }
+
+    fn endpoint_steps(&self) -> Vec<Step> {
+        let kind = ResourceType::Endpoints;
+        let books = &self.books[kind];
+        let names: BTreeSet<&Name> = books.behind.keys().chain(&self.owed).collect();
+        let step = |name: &Name| {
+            let wanted = self.target.get(kind, name)?;
+            let owed = self.owed.contains(name);
+            let form = if books.is_parked(name, wanted) {
+                // The cluster warms anew and needs endpoints: the last ones that the client accepted.
+                match books.behind.get(name) {
+                    Some(Held::Form(accepted)) if owed => accepted.clone(),
+                    Some(_) | None => return None,
+                }
+            } else if owed || books.subscription.covers(name) {
+                wanted.clone()
+            } else {
+                return None;
+            };
+            Some(Step { name: name.clone(), form: Some(form), user: None })
+        };
+        names.into_iter().filter_map(step).collect()
+    }
+
+    /// Listeners or tables: those that are ready. The others are pinned.
+    fn user_steps(&mut self, kind: ResourceType) -> Vec<Step> {
+        let books = &self.books[kind];
+        if books.inflight.len() >= self.limits.max_inflight {
+            // A client that reads and never answers: it is up to date again when it does.
+            return Vec::new();
+        }
+        let names: Vec<Name> = books.behind.keys().cloned().collect();
+        names.into_iter().filter_map(|name| self.user_step(kind, name)).collect()
+    }
+
+    fn user_step(&mut self, kind: ResourceType, name: Name) -> Option<Step> {
+        let books = &self.books[kind];
+        let Some(user) = self.target.user(kind, &name) else {
+            // Envoy lets go of tables by itself, when the last connection that uses them has drained.
+            let explicit = kind == ResourceType::Table
+                && (self.protocol == Protocol::Sotw || books.subscription.names().contains(&name));
+            return (!explicit).then_some(Step { name, form: None, user: None });
+        };
+        if let Some(pin) = self.gates[kind].pins.get(&name) {
+            let ready = pin.needs.iter().all(|cluster| self.is_usable(cluster));
+            if !ready && pin.deadline > self.now {
+                return None;
+            }
+            self.overdue_pins += u64::from(!ready);
+            let pin = self.gates[kind].pins.remove(&name)?;
+            return Some(Step { name, form: Some(pin.form.resource().clone()), user: Some(pin.form) });
+        }
+        if books.is_parked(&name, user.resource()) {
+            return None;
+        }
+        let mut needs = user.clusters_beyond(self.gates[kind].newest(&name));
+        needs.retain(|cluster| !self.is_usable(cluster));
+        if needs.is_empty() {
+            return Some(Step { name, form: Some(user.resource().clone()), user: Some(user) });
+        }
+        let deadline = self.now + self.limits.pin_ms;
+        if self.limits.pin_ms > 0 {
+            self.gates[kind].pins.insert(name, Pin { form: user, needs, deadline });
+            return None;
+        }
+        self.overdue_pins += 1;
+        Some(Step { name, form: Some(user.resource().clone()), user: Some(user) })
+    }
+
+    /// Sends one response with these changes, if there is anything to say.
+    fn emit(&mut self, kind: ResourceType, steps: Vec<Step>, out: &mut Vec<Reply>) {
+        let missing = self.answer_missing(kind);
+        let must_answer = std::mem::take(&mut self.books[kind].must_answer);
+        if steps.is_empty() && missing.is_empty() && !must_answer {
+            return;
+        }
+        let nonce = self.nonce();
+        let (mut changes, mut resources, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+        for step in steps {
+            changes.push(self.make_change(kind, &step, nonce));
+            match step.form {
+                Some(form) => resources.push(form),
+                None => removed.push(step.name),
+            }
+        }
+        for name in missing {
+            match self.protocol {
+                Protocol::Delta => removed.push(name),
+                Protocol::Sotw => {
+                    let empty = empty_assignment(name.clone());
+                    let version = Some(empty.version);
+                    let before = self.books[kind].put(&name, Held::Form(empty.clone()), None);
+                    changes.push(SentChange { name, version, before });
+                    resources.push(empty);
+                }
+            }
+        }
+        if self.protocol == Protocol::Sotw {
+            removed.clear();
+            if matches!(kind, ResourceType::Cluster | ResourceType::Listener) {
+                resources = self.whole(kind, &mut changes);
+            }
+        }
+        resources.sort_by(|a, b| a.name.cmp(&b.name));
+        removed.sort();
+        let version = self.books[kind].fold.to_string();
+        let sent = Sent { nonce, epoch: self.target.epoch(), version: version.clone(), changes };
+        self.books[kind].remember(sent, self.limits.max_inflight);
+        let type_url = TypeUrl::Served(kind);
+        out.push(Reply::Send(Response { type_url, nonce: nonce.to_string(), version, resources, removed }));
+    }
+
+    /// Names asked for that are not there and can be answered. State of the world has no word for "not there"; for
+    /// endpoints an empty assignment says it, so that a cluster that warms can end.
+    fn answer_missing(&mut self, kind: ResourceType) -> BTreeSet<Name> {
+        let missing = std::mem::take(&mut self.books[kind].missing);
+        match (self.protocol, kind) {
+            (Protocol::Delta, _) | (Protocol::Sotw, ResourceType::Endpoints) => missing,
+            (Protocol::Sotw, ResourceType::Cluster | ResourceType::Listener | ResourceType::Table) => BTreeSet::new(),
+        }
+    }
+
+    fn make_change(&mut self, kind: ResourceType, step: &Step, nonce: u64) -> SentChange {
+        let name = &step.name;
+        let wanted = self.target.get(kind, name);
+        let books = &mut self.books[kind];
+        let version = step.form.as_ref().map(|form| form.version);
+        if version == wanted.map(|wanted| wanted.version) {
+            books.rejected.remove(name);
+        }
+        let before = books.put(name, Held::of(step.form.as_ref()), wanted);
+        match kind {
+            ResourceType::Cluster if step.form.is_none() => self.forget_cluster(name),
+            ResourceType::Cluster => {
+                if self.target.get(ResourceType::Endpoints, name).is_some() {
+                    self.owed.insert(name.clone());
+                    if before == Held::Nothing {
+                        self.waiting.insert(name.clone(), None);
+                    }
+                }
+            }
+            ResourceType::Endpoints => {
+                self.owed.remove(name);
+                self.waiting.entry(name.clone()).and_modify(|endpoints| *endpoints = Some(nonce));
+            }
+            ResourceType::Listener | ResourceType::Table => {
+                self.gates[kind].sent(name, nonce, step.user.clone());
+                self.uses_changed = true;
+            }
+        }
+        SentChange { name: name.clone(), version, before }
+    }
+
+    /// State of the world: everything that the client shall hold after this response. What it is not to get yet is
+    /// there in the form that it has.
+    fn whole(&mut self, kind: ResourceType, changes: &mut Vec<SentChange>) -> Vec<Resource> {
+        let books = &self.books[kind];
+        let wanted = self.target.names(kind).filter(|name| books.subscription.covers(name));
+        let mut resources: Vec<Resource> = wanted
+            .filter(|name| !books.behind.contains_key(*name))
+            .filter_map(|name| self.target.get(kind, name).cloned())
+            .collect();
+        let mut dropped = Vec::new();
+        for (name, held) in &books.behind {
+            match (held, self.target.get(kind, name)) {
+                (Held::Form(held), _) => resources.push(held.clone()),
+                (Held::Unknown, Some(rejected)) => {
+                    // What it has is not ours to repeat. Sending what it rejected keeps it; leaving it out would not.
+                    let (name, version) = (name.clone(), Some(rejected.version));
+                    changes.push(SentChange { name, version, before: Held::Unknown });
+                    resources.push(rejected.clone());
+                }
+                (Held::Unknown, None) => dropped.push(name.clone()),
+                (Held::Nothing, _) => {}
+            }
+        }
+        for name in dropped {
+            self.books[kind].end(&name, None);
+            self.gates[kind].end(&name);
+            if kind == ResourceType::Cluster {
+                self.forget_cluster(&name);
+            }
+        }
+        resources
+    }
+}
+
+/// The endpoints of a cluster that we do not have: none.
+fn empty_assignment(name: Name) -> Resource {
+    /// Field number of `ClusterLoadAssignment.cluster_name`.
+    const CLUSTER_NAME: u32 = 1;
+    let mut bytes = BytesMut::new();
+    prost::encoding::string::encode(CLUSTER_NAME, &name.to_string(), &mut bytes);
+    Resource::new(name, Bytes::from(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_endpoints_of_an_unknown_cluster_are_an_assignment_with_its_name_alone() {
+        let empty = empty_assignment(Name::from("shop/cart/80"));
+        assert_eq!(&empty.bytes[..2], [0x0a, 12]);
+        assert_eq!(&empty.bytes[2..], b"shop/cart/80");
+    }
+}

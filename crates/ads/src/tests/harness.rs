@@ -1,0 +1,231 @@
+//! A session and an Envoy with two wires between them, and a clock that is set by hand.
+
+use super::world::{GATEWAY, World};
+use crate::frame;
+use crate::service::{from_delta, from_sotw};
+use crate::session::{Client, Limits, Protocol, Reply, Session, SessionStats};
+use prost::Message;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tidegate_ads_client::{Envoy, Options, Protocol as Spoken, Request, Response};
+use tidegate_model::{ClientId, Millis, Name, NamespacedName, Observation, ResourceType};
+use tidegate_proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
+use tidegate_xds::Sealed;
+
+pub(super) const BOTH: [Protocol; 2] = [Protocol::Sotw, Protocol::Delta];
+
+pub(super) use ResourceType::{Cluster as CDS, Endpoints as EDS, Listener as LDS, Table as RDS};
+
+/// One client and its stream.
+pub(super) struct Harness {
+    pub(super) envoy: Envoy,
+    pub(super) session: Session,
+    pub(super) now: Millis,
+    pub(super) limits: Limits,
+    /// What the session sent and the Envoy has not read.
+    pub(super) to_client: VecDeque<Response>,
+    /// What the Envoy sent and the session has not read.
+    pub(super) to_server: VecDeque<Request>,
+    pub(super) observations: Vec<Observation>,
+    /// What was delivered to the Envoy since the last look: type, resources, removed.
+    log: Vec<(ResourceType, Vec<String>, Vec<String>)>,
+    protocol: Protocol,
+    sealed: Option<Arc<Sealed>>,
+    streams: u64,
+}
+
+fn session(protocol: Protocol, limits: Limits, stream: u64) -> Session {
+    let id = ClientId { stream, node: Name::from("envoy") };
+    Session::new(protocol, Client { id, gateway: NamespacedName::parse(GATEWAY) }, limits)
+}
+
+impl Harness {
+    /// A client that has just connected; nothing is delivered yet and nothing is sealed.
+    pub(super) fn new(protocol: Protocol) -> Self {
+        Harness::with(protocol, Limits::default())
+    }
+
+    pub(super) fn with(protocol: Protocol, limits: Limits) -> Self {
+        let spoken = match protocol {
+            Protocol::Sotw => Spoken::Sotw,
+            Protocol::Delta => Spoken::Delta,
+        };
+        let mut harness = Harness {
+            envoy: Envoy::new(Options::new(spoken, "envoy", GATEWAY)),
+            session: session(protocol, limits, 1),
+            now: 1_000_000,
+            limits,
+            to_client: VecDeque::new(),
+            to_server: VecDeque::new(),
+            observations: Vec::new(),
+            log: Vec::new(),
+            protocol,
+            sealed: None,
+            streams: 1,
+        };
+        harness.to_server.extend(harness.envoy.connect());
+        harness
+    }
+
+    /// A client that has everything the world has, with an empty log.
+    pub(super) fn running(protocol: Protocol, world: &mut World) -> Self {
+        Harness::running_with(protocol, Limits::default(), world)
+    }
+
+    pub(super) fn running_with(protocol: Protocol, limits: Limits, world: &mut World) -> Self {
+        let mut harness = Harness::with(protocol, limits);
+        harness.seal(world);
+        harness.run();
+        harness.assert_clean();
+        assert!(harness.envoy.is_serving());
+        harness.take_log();
+        harness
+    }
+
+    /// Ends the stream and opens another, maybe at another replica; the Envoy keeps what it holds. Nothing is delivered.
+    pub(super) fn reconnect(&mut self, sealed: Option<Arc<Sealed>>) {
+        self.streams += 1;
+        self.session = session(self.protocol, self.limits, self.streams);
+        self.to_client.clear();
+        self.to_server.clear();
+        self.to_server.extend(self.envoy.connect());
+        self.sealed = sealed;
+        if let Some(sealed) = self.sealed.clone() {
+            let replies = self.session.on_sealed(sealed, self.now);
+            self.take(replies);
+        }
+    }
+
+    /// Seals the world and plans for it; nothing is delivered.
+    pub(super) fn seal(&mut self, world: &mut World) {
+        let sealed = world.seal();
+        self.sealed = Some(sealed.clone());
+        let replies = self.session.on_sealed(sealed, self.now);
+        self.take(replies);
+    }
+
+    /// Delivers one request; false if there was none.
+    pub(super) fn deliver_request(&mut self) -> bool {
+        let Some(request) = self.to_server.pop_front() else { return false };
+        let (_, request) = match request {
+            Request::Sotw(request) => from_sotw(request),
+            Request::Delta(request) => from_delta(request),
+        };
+        let replies = self.session.on_request(request, self.now);
+        self.take(replies);
+        true
+    }
+
+    /// Delivers one response; false if there was none.
+    pub(super) fn deliver_response(&mut self) -> bool {
+        let Some(response) = self.to_client.pop_front() else { return false };
+        self.note(&response);
+        self.to_server.extend(self.envoy.receive(&response));
+        true
+    }
+
+    /// Delivers everything, time standing still.
+    pub(super) fn run(&mut self) {
+        for _ in 0..10_000 {
+            if !self.deliver_request() && !self.deliver_response() {
+                return;
+            }
+        }
+        panic!("session and client never come to rest");
+    }
+
+    /// Delivers everything that was sent, and no request.
+    pub(super) fn run_responses(&mut self) {
+        while self.deliver_response() {}
+    }
+
+    /// Lets time pass and does what falls due, in its order.
+    pub(super) fn pass(&mut self, millis: Millis) {
+        let end = self.now + millis;
+        while let Some(at) = self.session.deadline().filter(|at| *at <= end) {
+            self.now = at;
+            let replies = self.session.on_timer(at);
+            self.take(replies);
+            self.run();
+        }
+        self.now = end;
+    }
+
+    /// Lets time pass without delivering anything.
+    pub(super) fn pass_silently(&mut self, millis: Millis) {
+        self.now += millis;
+        let replies = self.session.on_timer(self.now);
+        self.take(replies);
+    }
+
+    pub(super) fn stats(&self) -> SessionStats {
+        self.session.stats()
+    }
+
+    /// What was delivered since the last look, as texts: `cds a b`, `cds -a` for removals.
+    pub(super) fn take_log(&mut self) -> Vec<String> {
+        let text = |(kind, names, removed): (ResourceType, Vec<String>, Vec<String>)| {
+            let removed = removed.into_iter().map(|name| format!("-{name}"));
+            let words = std::iter::once(kind.short().to_owned()).chain(names).chain(removed);
+            words.collect::<Vec<_>>().join(" ")
+        };
+        std::mem::take(&mut self.log).into_iter().map(text).collect()
+    }
+
+    /// Nothing that the checkers look for has happened.
+    pub(super) fn assert_clean(&self) {
+        assert_eq!(self.envoy.violations(), [], "{}", self.protocol);
+    }
+
+    /// The Envoy holds exactly what was sealed last, byte for byte.
+    pub(super) fn assert_current(&self) {
+        let sealed = self.sealed.as_ref().unwrap();
+        let gateway = NamespacedName::parse(GATEWAY);
+        for kind in ResourceType::ALL {
+            let held = self.envoy.holds(kind);
+            let names = sealed.names(&gateway, kind);
+            let wanted =
+                names.iter().map(|name| (name.to_string(), sealed.resource(&gateway, kind, name).unwrap().bytes));
+            assert_eq!(held, wanted.collect(), "{} {}", self.protocol, kind.short());
+        }
+        assert_eq!(self.envoy.warming().len(), 0);
+    }
+
+    fn take(&mut self, replies: Vec<Reply>) {
+        for reply in replies {
+            match reply {
+                Reply::Send(response) => {
+                    let frame: Vec<u8> = frame::encode(self.protocol, &response).concat();
+                    let (prefix, message) = frame.split_at(5);
+                    assert_eq!(prefix[0], 0);
+                    assert_eq!(u32::from_be_bytes(prefix[1..].try_into().unwrap()) as usize, message.len());
+                    self.to_client.push_back(match self.protocol {
+                        Protocol::Sotw => Response::Sotw(DiscoveryResponse::decode(message).unwrap()),
+                        Protocol::Delta => Response::Delta(DeltaDiscoveryResponse::decode(message).unwrap()),
+                    });
+                }
+                Reply::Observe(observation) => self.observations.push(observation),
+                Reply::Close(close) => panic!("closed: {close}"),
+            }
+        }
+    }
+
+    fn note(&mut self, response: &Response) {
+        let Some(kind) = ResourceType::of_url(response.type_url()) else { return };
+        let names = match response {
+            Response::Sotw(response) => response.resources.iter().map(|any| name_of(kind, &any.value)).collect(),
+            Response::Delta(response) => response.resources.iter().map(|resource| resource.name.clone()).collect(),
+        };
+        self.log.push((kind, names, response.removed().to_vec()));
+    }
+}
+
+fn name_of(kind: ResourceType, bytes: &[u8]) -> String {
+    use tidegate_proto::envoy::config::{cluster, endpoint, listener, route};
+    match kind {
+        CDS => cluster::v3::Cluster::decode(bytes).unwrap().name,
+        EDS => endpoint::v3::ClusterLoadAssignment::decode(bytes).unwrap().cluster_name,
+        LDS => listener::v3::Listener::decode(bytes).unwrap().name,
+        RDS => route::v3::RouteConfiguration::decode(bytes).unwrap().name,
+    }
+}

@@ -1,0 +1,152 @@
+//! Random seals against a client that is late, reconnects and reads at its own pace: the checkers of the model look at
+//! every message, and in the end it holds what was sealed last.
+
+use super::harness::{BOTH, Harness};
+use super::world::World;
+use crate::session::{Limits, Protocol};
+use proptest::prelude::*;
+use tidegate_model::INVALID_CLUSTER;
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+enum Act {
+    /// The host's route names these of the clusters.
+    Route(usize, Vec<usize>),
+    Unroute(usize),
+    /// The cluster has so many endpoints.
+    Endpoints(usize, usize),
+    /// The cluster changes its form.
+    Flip(usize),
+    /// The second listener comes or goes, or moves to another table.
+    Listener(Option<bool>),
+    Seal,
+    /// The client's requests reach the session, so many of them.
+    Requests(usize),
+    /// The session's responses reach the client, so many of them.
+    Responses(usize),
+    /// Time passes, and what falls due is done.
+    Pass(u64),
+    /// The stream breaks. Either replica has the newest seal.
+    Reconnect,
+}
+
+const CLUSTERS: [&str; 6] = ["a", "b", "c", "d", "e", INVALID_CLUSTER];
+const HOSTS: [&str; 3] = ["x.example", "y.example", "*.example"];
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (0..HOSTS.len(), prop::collection::vec(0..CLUSTERS.len(), 1..3)).prop_map(|(h, c)| Act::Route(h, c)),
+        2 => (0..HOSTS.len()).prop_map(Act::Unroute),
+        2 => (0..CLUSTERS.len() - 1, 0..3_usize).prop_map(|(c, n)| Act::Endpoints(c, n)),
+        2 => (0..CLUSTERS.len() - 1).prop_map(Act::Flip),
+        1 => prop::option::of(any::<bool>()).prop_map(Act::Listener),
+        6 => Just(Act::Seal),
+        8 => (1..4_usize).prop_map(Act::Requests),
+        8 => (1..4_usize).prop_map(Act::Responses),
+        2 => (1..1_500_u64).prop_map(Act::Pass),
+        1 => Just(Act::Reconnect),
+    ]
+}
+
+fn perform(act: &Act, world: &mut World, harness: &mut Harness) {
+    match act {
+        Act::Route(host, clusters) => {
+            let mut clusters: Vec<&str> = clusters.iter().map(|cluster| CLUSTERS[*cluster]).collect();
+            clusters.sort_unstable();
+            clusters.dedup();
+            world.route(HOSTS[*host], &clusters);
+        }
+        Act::Unroute(host) => {
+            world.unroute(HOSTS[*host]);
+        }
+        Act::Endpoints(cluster, count) => {
+            let addresses: Vec<String> = (0..*count).map(|number| format!("10.0.0.{}", number + 1)).collect();
+            let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+            world.endpoints(CLUSTERS[*cluster], &addresses);
+        }
+        Act::Flip(cluster) => {
+            let name = CLUSTERS[*cluster].to_owned();
+            if !world.h2.remove(&name) {
+                world.h2.insert(name);
+            }
+        }
+        Act::Listener(state) => {
+            world.tables.retain(|name, _| name == "http");
+            world.listeners.remove("other");
+            if let Some(first) = state {
+                let table = if *first { "one" } else { "two" };
+                world.listeners.insert("other".to_owned(), table.to_owned());
+                world.route_in(table, "o.example", &["d"]);
+            }
+        }
+        Act::Seal => harness.seal(world),
+        Act::Requests(count) => (0..*count).for_each(|_| {
+            harness.deliver_request();
+        }),
+        Act::Responses(count) => (0..*count).for_each(|_| {
+            harness.deliver_response();
+        }),
+        Act::Pass(millis) => harness.pass_silently(*millis),
+        Act::Reconnect => {
+            let sealed = world.seal();
+            harness.reconnect(Some(sealed));
+        }
+    }
+}
+
+fn play(protocol: Protocol, limits: Limits, acts: &[Act], reconnects: bool) {
+    let mut world = World::new();
+    let mut harness = Harness::with(protocol, limits);
+    for act in acts {
+        if reconnects || !matches!(act, Act::Reconnect) {
+            perform(act, &mut world, &mut harness);
+            harness.assert_clean();
+        }
+    }
+    harness.seal(&mut world);
+    harness.run();
+    harness.pass(60_000);
+    harness.run();
+    harness.assert_clean();
+    harness.assert_current();
+    let settled = harness.stats();
+    assert_eq!((settled.pinned, settled.leaving), (0, 0));
+    assert!(settled.types.iter().all(|kind| kind.behind == 0 && kind.pending == 0), "{settled:?}");
+}
+
+fn cases() -> u32 {
+    std::env::var("TIDEGATE_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(400)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// On one stream nothing is ever served wrong, however late the client is.
+    #[test]
+    fn a_client_of_any_pace_is_never_served_wrong(acts in prop::collection::vec(act(), 1..80)) {
+        for protocol in BOTH {
+            play(protocol, Limits::default(), &acts, false);
+            play(protocol, Limits { grace_ms: 0, ..Limits::default() }, &acts, false);
+        }
+    }
+
+    /// The delta protocol says what a client brings, so that reconnects change nothing about that.
+    #[test]
+    fn a_delta_client_that_reconnects_is_never_served_wrong(acts in prop::collection::vec(act(), 1..80)) {
+        play(Protocol::Delta, Limits::default(), &acts, true);
+        play(Protocol::Delta, Limits { grace_ms: 0, ..Limits::default() }, &acts, true);
+    }
+
+    /// A state-of-the-world client ends up right whatever happened; what vanished while it was away may be felt.
+    #[test]
+    fn a_sotw_client_that_reconnects_ends_up_right(acts in prop::collection::vec(act(), 1..80)) {
+        let mut world = World::new();
+        let mut harness = Harness::with(Protocol::Sotw, Limits::default());
+        acts.iter().for_each(|act| perform(act, &mut world, &mut harness));
+        harness.seal(&mut world);
+        harness.run();
+        harness.pass(60_000);
+        harness.run();
+        harness.assert_current();
+    }
+}

@@ -1,0 +1,473 @@
+//! The published scenarios, by name, on both protocols.
+
+use super::harness::{BOTH, CDS, EDS, Harness, LDS, RDS};
+use super::world::World;
+use crate::session::{Limits, Protocol};
+
+/// What differs between the protocols: a complete response of clusters against the changed ones.
+fn pick<'a>(protocol: Protocol, sotw: &'a str, delta: &'a str) -> &'a str {
+    match protocol {
+        Protocol::Sotw => sotw,
+        Protocol::Delta => delta,
+    }
+}
+
+fn shop() -> World {
+    let mut world = World::new();
+    world.route("a.example", &["a"]).route("z.example", &["z"]);
+    world
+}
+
+#[test]
+fn boot_sends_clusters_endpoints_listeners_tables_once_each() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::new(protocol);
+        harness.seal(&mut world);
+        harness.run();
+        harness.assert_clean();
+        harness.assert_current();
+        assert_eq!(harness.take_log(), ["cds a z", "eds a z", "lds http", "rds http"]);
+        harness.pass(100_000);
+        assert_eq!(harness.take_log(), [""; 0]);
+        assert_eq!(harness.stats().overdue_pins, 0);
+    }
+}
+
+#[test]
+fn nobody_is_answered_before_the_first_seal() {
+    for protocol in BOTH {
+        let mut harness = Harness::new(protocol);
+        harness.run();
+        harness.pass(100_000);
+        assert_eq!(harness.take_log(), [""; 0]);
+        harness.seal(&mut shop());
+        harness.run();
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn ord_a_retarget_adds_before_use_and_removes_after_it() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        world.route("a.example", &["b"]);
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), [pick(protocol, "cds a b z", "cds b"), "eds b", "rds http"]);
+        harness.pass(4_999);
+        assert_eq!(harness.take_log(), [""; 0]);
+        harness.pass(1);
+        assert_eq!(harness.take_log(), [pick(protocol, "cds b z", "cds -a")]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn ord_b_delete_of_route_and_service_takes_the_route_first() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        world.unroute("a.example");
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), ["rds http"]);
+        harness.pass(5_000);
+        assert_eq!(harness.take_log(), [pick(protocol, "cds z", "cds -a")]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn c05_no_cluster_is_removed_while_its_table_is_not_acknowledged() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        harness.envoy.options().hold.insert(RDS);
+        world.unroute("a.example");
+        harness.seal(&mut world);
+        harness.run();
+        harness.pass(60_000);
+        assert_eq!(harness.take_log(), ["rds http"]);
+        let kept = harness.envoy.release();
+        harness.to_server.extend(kept);
+        harness.run();
+        harness.pass(5_000);
+        assert_eq!(harness.take_log(), [pick(protocol, "cds z", "cds -a")]);
+        harness.assert_clean();
+    }
+}
+
+#[test]
+fn ord_c_a_route_to_a_new_cluster_waits_for_the_endpoints_of_that_cluster() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        // The acknowledgement of clusters never comes; the one of endpoints is late.
+        harness.envoy.options().hold.extend([CDS, EDS]);
+        world.route("a.example", &["a", "b"]);
+        harness.seal(&mut world);
+        harness.run();
+        world.route("n.example", &["n"]);
+        harness.seal(&mut world);
+        harness.run();
+        let log = harness.take_log();
+        assert!(!log.iter().any(|line| line.starts_with("rds")), "{log:?}");
+        let kept = harness.envoy.release();
+        harness.to_server.extend(kept);
+        harness.run();
+        harness.envoy.options().hold.remove(&EDS);
+        let kept = harness.envoy.release();
+        harness.to_server.extend(kept);
+        harness.run();
+        assert!(harness.take_log().contains(&"rds http".to_owned()));
+        harness.assert_clean();
+        harness.assert_current();
+        assert_eq!(harness.stats().overdue_pins, 0);
+    }
+}
+
+#[test]
+fn c04_a_route_follows_its_cluster_while_an_earlier_cluster_response_is_unanswered() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        harness.envoy.options().hold.insert(CDS);
+        world.h2.insert("a".to_owned());
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), [pick(protocol, "cds a z", "cds a"), "eds a"]);
+        world.route("x.example", &["x"]);
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), [pick(protocol, "cds a x z", "cds x"), "eds x", "rds http"]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn ord_d_a_flap_inside_the_grace_never_removes_the_cluster() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        world.route("a.example", &["b"]);
+        harness.seal(&mut world);
+        harness.run();
+        harness.pass(2_000);
+        harness.take_log();
+        world.route("a.example", &["a"]);
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), ["rds http"]);
+        harness.pass(4_999);
+        assert_eq!(harness.take_log(), [""; 0]);
+        harness.pass(1);
+        assert_eq!(harness.take_log(), [pick(protocol, "cds a z", "cds -b")]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn ord_e_a_listener_goes_first_and_its_table_with_it() {
+    for protocol in BOTH {
+        let mut world = shop();
+        world.listeners.insert("other".to_owned(), "other".to_owned());
+        world.route_in("other", "o.example", &["o"]);
+        let mut harness = Harness::running(protocol, &mut world);
+        world.listeners.remove("other");
+        world.tables.remove("other");
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), [pick(protocol, "lds http", "lds -other")]);
+        harness.pass(5_000);
+        assert_eq!(harness.take_log(), [pick(protocol, "cds a z", "cds -o")]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn a_listener_that_moves_to_another_table_keeps_the_old_one_until_it_lets_go() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        world.tables.clear();
+        world.listeners.insert("http".to_owned(), "next".to_owned());
+        world.route_in("next", "n.example", &["n"]);
+        harness.seal(&mut world);
+        harness.run();
+        let clusters = pick(protocol, "cds a n z", "cds n");
+        assert_eq!(harness.take_log(), [clusters, "eds n", "lds http", "rds next"]);
+        harness.pass(5_000);
+        assert_eq!(harness.take_log(), [pick(protocol, "cds n", "cds -a -z")]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn warm_a_a_reconnect_with_unchanged_objects_answers_endpoints_alone() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        let before = harness.stats().types[EDS as usize].sent_version.clone();
+        harness.reconnect(Some(world.seal()));
+        harness.run();
+        harness.pass(60_000);
+        assert_eq!(harness.take_log(), ["eds a z"]);
+        assert_eq!(harness.stats().types[EDS as usize].sent_version, before);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn warm_a_holds_when_the_seal_comes_after_the_client() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        harness.reconnect(None);
+        harness.run();
+        harness.pass(30_000);
+        assert_eq!(harness.take_log(), [""; 0]);
+        harness.seal(&mut world);
+        harness.run();
+        harness.pass(60_000);
+        assert_eq!(harness.take_log(), ["eds a z"]);
+        harness.assert_clean();
+    }
+}
+
+#[test]
+fn warm_b_endpoints_that_changed_while_away_come_in_that_one_answer() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        world.endpoints("a", &["10.0.0.9"]);
+        harness.reconnect(Some(world.seal()));
+        harness.run();
+        harness.pass(60_000);
+        assert_eq!(harness.take_log(), ["eds a z"]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn warm_c_a_cluster_and_its_route_that_vanished_while_away_go_route_first() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        world.unroute("a.example");
+        harness.reconnect(Some(world.seal()));
+        harness.run();
+        assert_eq!(harness.take_log(), ["eds z", "rds http"], "{protocol}");
+        harness.pass(5_000);
+        assert_eq!(harness.take_log(), [pick(protocol, "cds z", "cds -a")]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn a_route_to_a_cluster_that_came_while_away_gets_the_cluster_first() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        world.route("n.example", &["n"]);
+        harness.reconnect(Some(world.seal()));
+        harness.run();
+        harness.pass(60_000);
+        harness.assert_clean();
+        harness.assert_current();
+        assert_eq!(harness.stats().overdue_pins, 0);
+    }
+}
+
+#[test]
+fn warm_d_a_client_that_warms_gets_its_endpoints_without_a_request_for_clusters() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        world.h2.insert("a".to_owned());
+        harness.seal(&mut world);
+        // The changed cluster arrives, its endpoints do not.
+        harness.deliver_response();
+        assert_eq!(harness.envoy.warming().len(), 1);
+        harness.reconnect(Some(world.seal()));
+        harness.run();
+        harness.pass(60_000);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn c06_a_changed_cluster_is_followed_by_its_unchanged_endpoints() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        world.h2.insert("a".to_owned());
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), [pick(protocol, "cds a z", "cds a"), "eds a"]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn c07_endpoints_of_a_cluster_that_is_gone_are_answered_so_that_warming_ends() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        world.route("x.example", &["x"]);
+        harness.seal(&mut world);
+        harness.deliver_response();
+        assert_eq!(harness.envoy.warming().len(), 1);
+        world.unroute("x.example");
+        harness.reconnect(Some(world.seal()));
+        harness.run();
+        assert!(harness.envoy.warming().is_empty(), "{protocol}");
+        harness.pass(60_000);
+        harness.assert_current();
+        harness.assert_clean();
+    }
+}
+
+#[test]
+fn c08_endpoints_that_appear_after_the_subscription_arrive() {
+    for protocol in BOTH {
+        let mut world = shop();
+        world.endpoints("a", &[]);
+        let mut harness = Harness::running(protocol, &mut world);
+        world.endpoints("a", &["10.0.0.7"]);
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), ["eds a"]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn c09_what_was_deleted_while_a_delta_client_was_away_is_removed() {
+    let mut world = shop();
+    let mut harness = Harness::running(Protocol::Delta, &mut world);
+    world.unroute("a.example");
+    harness.reconnect(Some(world.seal()));
+    harness.run();
+    harness.pass(5_000);
+    let log = harness.take_log();
+    assert_eq!(log, ["eds z", "rds http", "cds -a"]);
+    harness.assert_clean();
+    harness.assert_current();
+}
+
+#[test]
+fn r1_a_scale_to_zero_changes_endpoints_alone_and_old_addresses_never_return() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        for addresses in [&[][..], &[], &["10.0.0.9"]] {
+            world.endpoints("a", addresses);
+            harness.seal(&mut world);
+            harness.run();
+            harness.assert_clean();
+            harness.assert_current();
+        }
+        assert_eq!(harness.take_log(), ["eds a", "eds a"]);
+    }
+}
+
+#[test]
+fn s2_b_a_cluster_that_comes_back_gets_its_endpoints_again() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        world.unroute("a.example");
+        harness.seal(&mut world);
+        harness.run();
+        harness.pass(5_000);
+        harness.take_log();
+        world.route("a.example", &["a"]);
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), [pick(protocol, "cds a z", "cds a"), "eds a", "rds http"]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn s2_e_a_seal_that_changes_nothing_sends_nothing() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        for _ in 0..3 {
+            harness.seal(&mut world);
+            harness.run();
+            harness.pass(10_000);
+        }
+        assert_eq!(harness.take_log(), [""; 0]);
+    }
+}
+
+#[test]
+fn s2_f_clusters_that_swap_their_endpoints_change_the_version() {
+    let mut world = shop();
+    world.endpoints("a", &["10.0.0.1"]).endpoints("z", &["10.0.0.2"]);
+    let mut harness = Harness::running(Protocol::Sotw, &mut world);
+    let before = harness.stats().types[EDS as usize].sent_version.clone();
+    world.endpoints("a", &["10.0.0.2"]).endpoints("z", &["10.0.0.1"]);
+    harness.seal(&mut world);
+    harness.run();
+    assert_ne!(harness.stats().types[EDS as usize].sent_version, before);
+    harness.assert_current();
+}
+
+#[test]
+fn c11_listeners_that_come_and_go_after_the_start_are_served() {
+    for protocol in BOTH {
+        let mut world = World::new();
+        world.served = false;
+        let mut harness = Harness::new(protocol);
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), ["cds", "lds"], "an empty answer lets Envoy go on");
+        world.served = true;
+        world.route("a.example", &["a"]);
+        harness.seal(&mut world);
+        harness.run();
+        harness.assert_current();
+        world.served = false;
+        harness.seal(&mut world);
+        harness.run();
+        harness.pass(5_000);
+        harness.assert_current();
+        harness.assert_clean();
+        assert!(harness.envoy.holds(LDS).is_empty());
+    }
+}
+
+#[test]
+fn a_grace_of_zero_removes_at_the_acknowledgement() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let limits = Limits { grace_ms: 0, ..Limits::default() };
+        let mut harness = Harness::running_with(protocol, limits, &mut world);
+        world.route("a.example", &["b"]);
+        harness.seal(&mut world);
+        harness.run();
+        let (add, remove) = (pick(protocol, "cds a b z", "cds b"), pick(protocol, "cds b z", "cds -a"));
+        assert_eq!(harness.take_log(), [add, "eds b", "rds http", remove]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}

@@ -1,0 +1,158 @@
+//! Hand-made seals: a world of clusters, listeners and tables, and the rows that one change of it makes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tidegate_model::{HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name, NamespacedName, PathMatch, Upstream};
+use tidegate_xds::{Row, Sealed, Store, Variants, encode, ir};
+
+/// The Gateway that everything here belongs to.
+pub(super) const GATEWAY: &str = "shop/public";
+
+/// What shall be: edit the fields, then [`World::seal`].
+pub(super) struct World {
+    /// Endpoint addresses by cluster.
+    pub(super) endpoints: BTreeMap<String, Vec<String>>,
+    /// Clusters in another form than the usual one.
+    pub(super) h2: BTreeSet<String>,
+    /// Table by listener.
+    pub(super) listeners: BTreeMap<String, String>,
+    /// Clusters by table and host.
+    pub(super) tables: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// Whether the Gateway is there.
+    pub(super) served: bool,
+    rows: BTreeSet<Row>,
+    store: Store,
+    epoch: u64,
+}
+
+impl World {
+    /// A Gateway with the listener `http`, whose table `http` has no routes.
+    pub(super) fn new() -> Self {
+        World {
+            endpoints: BTreeMap::new(),
+            h2: BTreeSet::new(),
+            listeners: BTreeMap::from([("http".to_owned(), "http".to_owned())]),
+            tables: BTreeMap::from([("http".to_owned(), BTreeMap::new())]),
+            served: true,
+            rows: BTreeSet::new(),
+            store: Store::new(),
+            epoch: 0,
+        }
+    }
+
+    /// The host's routes name these clusters; a cluster that was never mentioned gets an endpoint.
+    pub(super) fn route(&mut self, host: &str, clusters: &[&str]) -> &mut Self {
+        self.route_in("http", host, clusters)
+    }
+
+    /// As [`World::route`], in a table of this name.
+    pub(super) fn route_in(&mut self, table: &str, host: &str, clusters: &[&str]) -> &mut Self {
+        for cluster in clusters.iter().filter(|cluster| **cluster != INVALID_CLUSTER) {
+            self.endpoints.entry((*cluster).to_owned()).or_insert_with(|| vec!["10.0.0.1".to_owned()]);
+        }
+        let clusters = clusters.iter().map(|cluster| (*cluster).to_owned()).collect();
+        self.tables.entry(table.to_owned()).or_default().insert(host.to_owned(), clusters);
+        self
+    }
+
+    /// The host is gone.
+    pub(super) fn unroute(&mut self, host: &str) -> &mut Self {
+        self.tables.get_mut("http").unwrap().remove(host);
+        self
+    }
+
+    /// The cluster has these endpoints.
+    pub(super) fn endpoints(&mut self, cluster: &str, addresses: &[&str]) -> &mut Self {
+        self.endpoints.insert(cluster.to_owned(), addresses.iter().map(|address| (*address).to_owned()).collect());
+        self
+    }
+
+    /// Seals what is now. Clusters that nothing names are not there.
+    pub(super) fn seal(&mut self) -> Arc<Sealed> {
+        let rows = self.rows_now();
+        let gone = self.rows.difference(&rows).map(|row| (row.clone(), -1));
+        let come = rows.difference(&self.rows).map(|row| (row.clone(), 1));
+        let changes = gone.chain(come).collect();
+        let sealed = self.store.seal(self.epoch, self.epoch, changes);
+        assert!(self.store.violations().is_empty(), "{:?}", self.store.violations());
+        self.rows = rows;
+        self.epoch += 1;
+        sealed
+    }
+
+    fn rows_now(&self) -> BTreeSet<Row> {
+        let gateway = NamespacedName::parse(GATEWAY);
+        let mut rows = BTreeSet::new();
+        if !self.served {
+            return rows;
+        }
+        rows.insert(Row::Gateway(gateway.clone()));
+        for (index, (listener, table)) in self.listeners.iter().enumerate() {
+            let listener = encode::listener(&ir::Listener {
+                name: Name::from(listener),
+                address: Name::from("127.0.0.1"),
+                port: 8000 + u16::try_from(index).unwrap(),
+                table: Name::from(table),
+            });
+            rows.insert(Row::Listener(gateway.clone(), Arc::new(listener)));
+        }
+        let mut members = BTreeSet::new();
+        for (table, hosts) in &self.tables {
+            rows.insert(Row::Table(gateway.clone(), Name::from(table)));
+            for (host, clusters) in hosts {
+                members.extend(clusters.iter().filter(|cluster| **cluster != INVALID_CLUSTER).cloned());
+                let hostname = Hostname::parse(host).unwrap();
+                let entries = clusters.iter().map(|cluster| encode::entry(&entry(host, cluster))).collect();
+                let content = Arc::new(encode::virtual_host(&hostname, entries));
+                rows.insert(Row::VirtualHost(gateway.clone(), Name::from(table), hostname, content));
+            }
+        }
+        for cluster in members {
+            let name = Name::from(&cluster);
+            let upstream = if self.h2.contains(&cluster) { Upstream::H2c } else { Upstream::Http1 };
+            let encoded = encode::cluster(&ir::Cluster { name: name.clone(), upstream });
+            let endpoints = encode::endpoints(&assignment(&cluster, &self.endpoints[&cluster]));
+            rows.insert(Row::Member(gateway.clone(), name.clone()));
+            rows.insert(Row::Cluster(name.clone(), Variants::any(encoded)));
+            rows.insert(Row::Endpoints(name, Variants::any(endpoints)));
+        }
+        rows
+    }
+}
+
+fn entry(host: &str, cluster: &str) -> ir::Entry {
+    let target = ir::Target {
+        cluster: Name::from(cluster),
+        weight: 1,
+        request_headers: HeaderModifier::default(),
+        response_headers: HeaderModifier::default(),
+    };
+    ir::Entry {
+        id: Name::from(format!("{host}/{cluster}")),
+        matcher: HttpMatch {
+            path: PathMatch::Prefix(Name::from(format!("/{cluster}"))),
+            headers: Vec::new(),
+            query: Vec::new(),
+            method: None,
+        },
+        action: ir::Action::Forward(ir::Forward {
+            targets: vec![target],
+            hostname: None,
+            path: None,
+            timeout: None,
+            try_timeout: None,
+            websocket: false,
+        }),
+        request_headers: HeaderModifier::default(),
+        response_headers: HeaderModifier::default(),
+    }
+}
+
+fn assignment(cluster: &str, addresses: &[String]) -> ir::Assignment {
+    let endpoint = |address: &String| ir::Endpoint { address: Name::from(address), port: 8080, draining: false };
+    let mut endpoints: Vec<ir::Endpoint> = addresses.iter().map(endpoint).collect();
+    endpoints.sort();
+    let locality = ir::Locality { region: Name::default(), zone: Name::default(), priority: 0, endpoints };
+    let localities = if addresses.is_empty() { Vec::new() } else { vec![locality] };
+    ir::Assignment { cluster: Name::from(cluster), localities }
+}
