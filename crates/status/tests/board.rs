@@ -60,10 +60,10 @@ fn acked(stream: u64, kind: ResourceType, epoch: u64) -> Observation {
 
 /// `status.conditions[1]` of the Gateway: status and transition time.
 fn programmed_of(board: &Board) -> (String, String) {
-    let object = board.status_of(&gateway_key(), CONTROLLER).unwrap();
+    let object = board.status_of(&gateway_key(), CONTROLLER).expect("the Gateway is on the board");
     let condition = &object["status"]["conditions"][1];
     assert_eq!(condition["type"], "Programmed");
-    let text = |field: &str| condition[field].as_str().unwrap().to_owned();
+    let text = |field: &str| condition[field].as_str().expect("conditions are texts").to_owned();
     (text("status"), text("lastTransitionTime"))
 }
 

@@ -1,0 +1,237 @@
+//! The core: batches of events in, sealed epochs out. Synchronous and deterministic; no clock, no I/O.
+
+use crate::Config;
+use crate::facts::{Change, Facts};
+use crate::gate::Gate;
+use crate::workers::{Plan, Workers};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tidegate_log::{Event, Object};
+use tidegate_model::{Epoch, Fact, Kind, Millis, ObjectKey};
+use tidegate_normalize::{Deadline, Normalized, normalize};
+use tidegate_xds::{Sealed, Store};
+
+/// The epoch that is being derived, plus one; 0 before the first. Only read by panic hooks.
+static IN_PROGRESS: AtomicU64 = AtomicU64::new(0);
+
+/// The epoch that this process derives or derived last: what a panic hook prints. With several engines in a process
+/// (in tests) it is the epoch of any of them.
+#[must_use]
+pub fn epoch_in_progress() -> Option<Epoch> {
+    IN_PROGRESS.load(Ordering::Relaxed).checked_sub(1)
+}
+
+/// What came of a batch.
+#[derive(Clone, Debug)]
+pub enum Applied {
+    /// Epoch 0 is not complete yet: these kinds are awaited. Nothing may be concluded.
+    Pending {
+        /// In the order of [`Kind::ALL`].
+        missing: Vec<Kind>,
+    },
+    /// The batch was one epoch, and this is everything that follows from all batches so far.
+    Sealed(Arc<Sealed>),
+}
+
+/// Facts, dataflow and sealed store. The same batches with the same times give the same sealed values, at any number of
+/// workers, on any machine.
+///
+/// Not `Send`: timely workers are not. Build it on the thread that is to drive it.
+pub struct Core {
+    facts: Facts,
+    gate: Gate,
+    /// Changes that wait for epoch 0 to close.
+    changes: Vec<Change>,
+    workers: Workers,
+    store: Store,
+    next: Epoch,
+    deadlines: BTreeMap<ObjectKey, Vec<Deadline>>,
+    fact_count: usize,
+    changed_facts: usize,
+    changed_rows: usize,
+}
+
+impl Core {
+    /// A core that knows nothing.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        let translate = tidegate_translate::Config { controller: config.controller.clone() };
+        let plan: Plan = Arc::new(move |worker, output| {
+            let (inputs, probe) = tidegate_translate::build(worker, &translate, output);
+            (Box::new(inputs), probe)
+        });
+        Core::with_plan(config.workers, &plan)
+    }
+
+    /// A core around another dataflow.
+    pub(crate) fn with_plan(workers: usize, plan: &Plan) -> Self {
+        Core {
+            facts: Facts::default(),
+            gate: Gate::default(),
+            changes: Vec::new(),
+            workers: Workers::new(workers, plan),
+            store: Store::new(),
+            next: 0,
+            deadlines: BTreeMap::new(),
+            fact_count: 0,
+            changed_facts: 0,
+            changed_rows: 0,
+        }
+    }
+
+    /// Takes one batch.
+    ///
+    /// While kinds are awaited the batch adds to epoch 0, which closes with the batch that brings the last of them; from
+    /// then on every call is one epoch, whether facts change or not. An epoch without changed facts is sealed with the
+    /// values of the one before and costs no step of the dataflow. Of several events about one object in a batch the
+    /// last counts. Events that do not concern objects say nothing here.
+    ///
+    /// `millis` is when the batch was taken; it becomes part of what is sealed.
+    ///
+    /// # Panics
+    ///
+    /// If the dataflow breaks an invariant.
+    pub fn apply(&mut self, events: &[Event], millis: Millis) -> Applied {
+        IN_PROGRESS.store(self.next + 1, Ordering::Relaxed);
+        self.note(events);
+        let missing = if self.next == 0 { self.gate.missing() } else { Vec::new() };
+        if !missing.is_empty() {
+            return Applied::Pending { missing };
+        }
+        let changes = std::mem::take(&mut self.changes);
+        self.changed_facts = changes.len();
+        let rows = if changes.is_empty() { Vec::new() } else { self.workers.run(self.next, changes) };
+        self.changed_rows = rows.len();
+        let sealed = self.store.seal(self.next, millis, rows);
+        self.next += 1;
+        Applied::Sealed(sealed)
+    }
+
+    /// Works the events into facts, gate and deadlines.
+    fn note(&mut self, events: &[Event]) {
+        let mut last: BTreeMap<&ObjectKey, usize> = BTreeMap::new();
+        for (index, event) in events.iter().enumerate() {
+            match event {
+                Event::Apply(Object { key, .. }) | Event::Delete(key) => _ = last.insert(key, index),
+                Event::Synced(_)
+                | Event::Unreadable { .. }
+                | Event::Expired { .. }
+                | Event::Connect { .. }
+                | Event::Disconnect { .. }
+                | Event::Rejected { .. } => {}
+            }
+        }
+        let counts = |key: &ObjectKey, index: usize| last.get(key).is_none_or(|last| *last <= index);
+        for (index, event) in events.iter().enumerate() {
+            match event {
+                Event::Apply(object) if counts(&object.key, index) => self.replace(&object.key, normalize(object)),
+                Event::Delete(key) if counts(key, index) => self.remove(key),
+                Event::Expired { key, renewed } if counts(key, index) => self.expire(key, *renewed),
+                // A later event of this batch replaces what this one says.
+                Event::Apply(_) | Event::Delete(_) | Event::Expired { .. } => {}
+                Event::Synced(kind) => self.gate.synced(*kind),
+                Event::Unreadable { kind, reason } => self.gate.unreadable(*kind, reason),
+                Event::Connect { .. } | Event::Disconnect { .. } | Event::Rejected { .. } => {}
+            }
+        }
+    }
+
+    fn replace(&mut self, key: &ObjectKey, new: Normalized) {
+        // Objects without lifetime, nearly all, never get an entry.
+        if !new.deadlines.is_empty() || self.facts.has_lifetime(key) {
+            self.deadlines.insert(key.clone(), new.deadlines.clone());
+        }
+        let from = self.changes.len();
+        self.facts.replace(key, new, &mut self.changes);
+        self.count(from);
+    }
+
+    fn remove(&mut self, key: &ObjectKey) {
+        if self.facts.has_lifetime(key) {
+            self.deadlines.insert(key.clone(), Vec::new());
+        }
+        let from = self.changes.len();
+        self.facts.remove(key, &mut self.changes);
+        self.count(from);
+    }
+
+    fn expire(&mut self, key: &ObjectKey, renewed: Millis) {
+        let from = self.changes.len();
+        self.facts.expire(key, renewed, &mut self.changes);
+        self.count(from);
+    }
+
+    /// Counts the changes from index `from` on.
+    fn count(&mut self, from: usize) {
+        let net: isize = self.changes[from..].iter().map(|(_, diff)| diff).sum();
+        self.fact_count = self.fact_count.checked_add_signed(net).expect("only what was added is retracted");
+    }
+
+    /// The deadlines that changed since they were last taken, by object; none left means that nothing expires there any
+    /// more.
+    pub fn take_deadlines(&mut self) -> BTreeMap<ObjectKey, Vec<Deadline>> {
+        std::mem::take(&mut self.deadlines)
+    }
+
+    /// The current facts, including those that wait for epoch 0 to close. Costs a copy: for tests and tools.
+    #[must_use]
+    pub fn facts(&self) -> BTreeSet<Fact> {
+        self.facts.set()
+    }
+
+    /// How many facts there are.
+    #[must_use]
+    pub fn fact_count(&self) -> usize {
+        self.fact_count
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn object_count(&self) -> usize {
+        self.facts.objects()
+    }
+
+    /// Whether anything is known of the object.
+    #[must_use]
+    pub fn knows(&self, key: &ObjectKey) -> bool {
+        self.facts.knows(key)
+    }
+
+    /// The epoch sealed last.
+    #[must_use]
+    pub fn epoch(&self) -> Option<Epoch> {
+        self.next.checked_sub(1)
+    }
+
+    /// The kinds that are awaited; empty once epoch 0 is sealed.
+    #[must_use]
+    pub fn missing(&self) -> Vec<Kind> {
+        if self.next == 0 { self.gate.missing() } else { Vec::new() }
+    }
+
+    /// What is listed and what cannot be read.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// How many facts the last epoch added or retracted.
+    #[must_use]
+    pub fn changed_facts(&self) -> usize {
+        self.changed_facts
+    }
+
+    /// How many output rows the last epoch added or retracted; 0 means that the sealed values are those of the epoch
+    /// before.
+    #[must_use]
+    pub fn changed_rows(&self) -> usize {
+        self.changed_rows
+    }
+
+    /// The sealed store, for what its checker found.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+}
