@@ -49,7 +49,7 @@ mod schema;
 
 use node::{Node, Report};
 use tidegate_log::Object;
-use tidegate_model::{Fact, Kind, Millis, ObjectKey};
+use tidegate_model::{Fact, Finding, Kind, Millis, ObjectKey, Reason};
 
 /// What one object is reason for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,6 +88,20 @@ pub fn normalize(object: &Object) -> Normalized {
     schema::check(object, &mut report);
     facts.extend(report.rows().into_iter().map(|finding| Fact::Finding(object.key.clone(), finding)));
     Normalized { facts, deadlines: Vec::new() }
+}
+
+/// What an API server would refuse the object for, had it been asked to store it; empty for an object it would take.
+/// For sources that have no API server before them. A value that is only not supported here is no reason to refuse.
+#[must_use]
+pub fn admit(object: &Object) -> Vec<Finding> {
+    let findings = normalize(object).facts.into_iter().flat_map(|fact| match fact {
+        Fact::Class(class) => class.findings,
+        Fact::Gateway(gateway) => gateway.findings.clone(),
+        Fact::Route(route) => route.findings.clone(),
+        Fact::Finding(_, finding) => vec![finding],
+        Fact::Grant(_) | Fact::Namespace(_) | Fact::Service(_) | Fact::Slice(_) => Vec::new(),
+    });
+    findings.filter(|finding| finding.reason == Reason::Invalid).collect()
 }
 
 #[cfg(test)]

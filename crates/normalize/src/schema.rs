@@ -130,7 +130,7 @@ pub(crate) fn check(object: &Object, report: &mut Report) {
         && !report.covers(&path)
     {
         report.remark(Finding::new(
-            Reason::Invalid,
+            Reason::UnsupportedValue,
             &path,
             format!("is not what this kind has here ({message}); correct it"),
         ));

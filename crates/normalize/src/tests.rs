@@ -95,7 +95,7 @@ fn a_wrong_type_in_a_part_that_is_not_read_is_a_remark() {
     let said = rows(&found);
     assert_eq!(
         said.iter().map(|f| (f.reason, &*f.field)).collect::<Vec<_>>(),
-        [(Reason::Invalid, "spec.sessionAffinity")]
+        [(Reason::UnsupportedValue, "spec.sessionAffinity")]
     );
     assert!(matches!(&found[0], Fact::Service(service) if service.ports.len() == 2));
 }

@@ -27,4 +27,4 @@ pub mod directory;
 pub use directory::{Directory, Error, Options};
 pub use problem::Problem;
 pub use provenance::{Place, Provenance};
-pub use state::{Found, Manifests};
+pub use state::{Admission, Found, Manifests};

@@ -293,7 +293,7 @@ async fn a_directory_behind_a_link_is_switched_at_once() {
 async fn polling_finds_the_same_changes() {
     let (_dir, root) = temporary();
     fs::write(root.join("a.yaml"), service("a", 1)).unwrap();
-    let options = Options { poll: Some(Duration::from_millis(20)) };
+    let options = Options { poll: Some(Duration::from_millis(20)), ..Options::default() };
     let (mut source, initial) = Source::start(&root, options).await;
     assert_eq!(initial, ["apply a 1"]);
     fs::write(root.join("a.yaml"), service("a", 22)).unwrap();

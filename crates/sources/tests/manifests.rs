@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tidegate_log::Event;
-use tidegate_model::{Kind, ObjectKey};
+use tidegate_model::{Finding, Kind, ObjectKey, Reason};
 use tidegate_sources::Manifests;
 use tidegate_sources::manifests::{Found, Place};
 
@@ -280,6 +280,29 @@ fn any_look() -> impl Strategy<Value = Vec<(usize, Change)>> {
     let objects = prop::collection::vec((0..5usize, 0..3u16), 0..4);
     let change = prop_oneof![1 => Just(Change::Remove), 1 => Just(Change::Break), 4 => objects.prop_map(Change::Write)];
     prop::collection::vec((0..4usize, change), 1..4)
+}
+
+/// Refuses port 0, as an API server would.
+fn refuse_port_zero(object: &tidegate_log::Object) -> Vec<Finding> {
+    let zero = object.body["spec"]["port"] == 0;
+    zero.then(|| Finding::new(Reason::Invalid, "spec.port", "must be 1 to 65535")).into_iter().collect()
+}
+
+#[test]
+fn an_object_that_an_api_server_would_refuse_changes_nothing_and_is_named() {
+    let manifests = Manifests::with_admission(Some(refuse_port_zero));
+    let mut directory = Directory { manifests, ..Directory::default() };
+    let both = |first, second| Some(service("a", first) + &service("b", second));
+    assert_eq!(directory.look(&[("f.yaml", both(0, 1))])[0], "apply Service shop/b 1 generation 1");
+    assert_eq!(directory.look(&[("f.yaml", both(2, 3))]).len(), 2);
+    assert_eq!(directory.look(&[("f.yaml", both(0, 4))]), Vec::<String>::new());
+    let problems = directory.problems();
+    assert_eq!(problems.len(), 1);
+    for part in ["f.yaml:1", "Service shop/a", "spec.port", "must be 1 to 65535", "stay as they were"] {
+        assert!(problems[0].contains(part), "{part} is missing in: {}", problems[0]);
+    }
+    assert_eq!(directory.look(&[("f.yaml", both(5, 4))]).len(), 2);
+    assert_eq!(directory.problems(), Vec::<String>::new());
 }
 
 proptest! {

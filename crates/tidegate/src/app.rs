@@ -94,12 +94,13 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
     if !ads_address.ip().is_loopback() {
         tracing::warn!(address = %ads_address, "the ADS port is plaintext and does not authenticate clients: keep it on a trusted network");
     }
-    let options = Options { poll: config.poll };
+    let options = Options { poll: config.poll, admission: Some(tidegate_normalize::admit) };
     let source = Directory::open(&config.manifests, &options)?;
     let recorder = config.record.as_deref().map(|file| recorder(file, &config, &clock)).transpose()?;
     let engine_config =
         tidegate_engine::Config { controller: Name::from(config.controller.as_str()), workers: config.workers };
-    let (engine, running) = Engine::start(engine_config, Arc::new(Arc::clone(&clock)), recorder)?;
+    let engine_clock = Arc::clone(&clock);
+    let (engine, running) = Engine::start(engine_config, Arc::new(move || engine_clock()), recorder)?;
 
     let mut supervisor = Supervisor::new();
     let stop = supervisor.stop();

@@ -5,7 +5,7 @@ use crate::names::{Backend, ClusterKey};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tidegate_model::{
-    BackendRef, GrantFact, GroupKind, Kind, Name, NamespacedName, Reason, RouteFact, RouteKey, ServiceFact, Transport,
+    BackendRef, GrantFact, GroupKind, Kind, Name, Reason, RouteFact, RouteKey, ServiceFact, Transport,
 };
 
 /// What a reference leads to.

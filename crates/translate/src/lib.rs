@@ -32,7 +32,6 @@ mod status;
 
 use differential_dataflow::operators::ThresholdTotal;
 use gateways::Verdict;
-use lookup::Rows;
 use lower::{RouteInput, RouteOutput};
 use status::{GatewayInput, OtherInput};
 

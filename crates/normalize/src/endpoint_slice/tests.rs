@@ -99,7 +99,7 @@ fn only_the_label_associates_a_slice_with_a_service() {
     let body = with(body, "/metadata/name", json!("cart"));
     assert_eq!(slice(body.clone()).service, None);
     let moved = with(body.clone(), "/metadata/labels", json!({"kubernetes.io/service-name": "other"}));
-    assert_eq!(slice(moved).service.unwrap().as_str(), "shop/other");
+    assert_eq!(slice(moved).service.clone().unwrap().as_str(), "shop/other");
     let empty = with(body, "/metadata/labels", json!({"kubernetes.io/service-name": ""}));
     assert_eq!(slice(empty).service, None);
 }

@@ -4,6 +4,7 @@ use super::look::{Looker, Seen};
 use super::problem::Problem;
 use super::provenance::Provenance;
 use super::signals::{Request, SETTLE, Signals};
+use super::state::Admission;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -24,8 +25,10 @@ pub const RESCAN: Duration = Duration::from_secs(10);
 pub const POLL: Duration = Duration::from_secs(1);
 
 /// How the directory is watched.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// Refuses what an API server would refuse; takes everything if none.
+    pub admission: Option<Admission>,
     /// Look at this interval instead of asking the system to report changes, for file systems where it does not.
     pub poll: Option<Duration>,
 }
@@ -94,7 +97,7 @@ impl Directory {
             None => watch_or_poll(&path, &signals),
         };
         let tells_ends = matches!(watching, Watching::System { .. }) && Signals::tells_ends();
-        let mut looker = Looker::new(path.clone(), tells_ends);
+        let mut looker = Looker::new(path.clone(), tells_ends, options.admission);
         let provenance = looker.manifests().provenance();
         Ok(Directory { path, signals, watching, looker, provenance, problems: watch::Sender::new(Arc::from([])) })
     }
@@ -166,7 +169,7 @@ impl Directory {
 
     /// One look, on a thread where it may block; what it found wrong is published.
     async fn look(&mut self, request: Request) -> Result<Seen, Error> {
-        let mut looker = std::mem::replace(&mut self.looker, Looker::new(PathBuf::new(), false));
+        let mut looker = std::mem::replace(&mut self.looker, Looker::new(PathBuf::new(), false, None));
         let look = move || {
             let seen = looker.look(&request, Instant::now());
             (looker, seen)

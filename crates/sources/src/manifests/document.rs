@@ -371,7 +371,7 @@ mod tests {
         let text = format!(
             "# a comment\n{CART}---\n---\n# nothing\n---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n"
         );
-        assert_eq!(keys(&text), [("Service shop/cart".into(), 2), ("Namespace shop".into(), 8)]);
+        assert_eq!(keys(&text), [("Service shop/cart".into(), 2), ("Namespace shop".into(), 9)]);
     }
 
     #[test]

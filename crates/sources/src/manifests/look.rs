@@ -3,7 +3,7 @@
 use super::document::FILE_MAX;
 use super::problem::Problem;
 use super::signals::{Request, SETTLE};
-use super::state::{Found, Manifests};
+use super::state::{Admission, Found, Manifests};
 use super::tree::{Identity, Stamp, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -48,10 +48,10 @@ pub(super) struct Seen {
 }
 
 impl Looker {
-    pub(super) fn new(root: PathBuf, tells_ends: bool) -> Self {
+    pub(super) fn new(root: PathBuf, tells_ends: bool, admission: Option<Admission>) -> Self {
         Looker {
             root,
-            manifests: Manifests::new(),
+            manifests: Manifests::with_admission(admission),
             tells_ends,
             identity: None,
             directories: BTreeSet::new(),

@@ -36,6 +36,9 @@ impl fmt::Display for Problem {
         if let Some(object) = &self.object {
             write!(f, ": {object}")?;
         }
+        if !self.field.is_empty() && !self.message.contains(&self.field) {
+            write!(f, ": {}", self.field)?;
+        }
         write!(f, ": {}", self.message)
     }
 }

@@ -9,7 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegate_log::{Event, Object};
-use tidegate_model::{Kind, ObjectKey};
+use tidegate_model::{Finding, Kind, ObjectKey};
+
+/// What an API server would refuse an object for; empty for one that it would take. Given from outside: the rules of
+/// the kinds are not a source's business, but that a refused object changes nothing is.
+pub type Admission = fn(&Object) -> Vec<Finding>;
 
 /// How many kinds that are not read are remembered, so that each is noted once.
 const UNKNOWN_MAX: usize = 1000;
@@ -30,6 +34,7 @@ pub enum Found {
 /// *Invariant*: an object is published in the form of the first whole file, by path, that has it.
 #[derive(Debug, Default)]
 pub struct Manifests {
+    admission: Option<Admission>,
     files: BTreeMap<Arc<Path>, File>,
     objects: BTreeMap<ObjectKey, Published>,
     /// Objects that several files have.
@@ -84,10 +89,16 @@ struct Changes {
 }
 
 impl Manifests {
-    /// No files.
+    /// No files; every object is taken.
     #[must_use]
     pub fn new() -> Self {
         Manifests::default()
+    }
+
+    /// No files; objects that `admission` refuses are not taken.
+    #[must_use]
+    pub fn with_admission(admission: Option<Admission>) -> Self {
+        Manifests { admission, ..Manifests::default() }
     }
 
     /// Takes what was found at one look and returns the events that make the one batch of it. The first look is the
@@ -203,13 +214,33 @@ impl Manifests {
         }
     }
 
-    fn take_parsed(&mut self, path: &Arc<Path>, parsed: Parsed, changes: &mut Changes) {
+    /// Moves the objects that an API server would refuse to the mistakes.
+    fn refuse(&self, parsed: &mut Parsed) -> Vec<Problem> {
+        let Some(admission) = self.admission else { return Vec::new() };
+        let mut refused = Vec::new();
+        parsed.objects.retain(|located| {
+            let findings = admission(&located.object);
+            refused.extend(findings.iter().map(|finding| Problem {
+                path: PathBuf::new(),
+                line: located.line,
+                column: located.column,
+                object: Some(located.object.key.clone()),
+                field: finding.field.to_string(),
+                message: finding.message.to_string(),
+            }));
+            findings.is_empty()
+        });
+        refused
+    }
+
+    fn take_parsed(&mut self, path: &Arc<Path>, mut parsed: Parsed, changes: &mut Changes) {
+        let refused = self.refuse(&mut parsed);
         for unknown in parsed.unknown {
             if self.unknown.len() < UNKNOWN_MAX && self.unknown.insert(unknown.clone()) {
                 self.new_unknown.push(unknown);
             }
         }
-        let whole = parsed.mistakes.is_empty();
+        let whole = parsed.mistakes.is_empty() && refused.is_empty();
         let file = self.files.get_mut(path).expect("the entry was made by the caller");
         let follows = if whole || !self.started {
             "the other documents of the file are used".to_owned()
@@ -217,6 +248,11 @@ impl Manifests {
             held(file.claims.len())
         };
         file.problems = parsed.mistakes.into_iter().map(|mistake| problem(path, mistake, &follows)).collect();
+        file.problems.extend(refused.into_iter().map(|refused| Problem {
+            path: path.to_path_buf(),
+            message: format!("{}; {follows}", refused.message),
+            ..refused
+        }));
         if !whole && self.started {
             return;
         }
