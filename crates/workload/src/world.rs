@@ -146,6 +146,10 @@ impl World {
         if key.kind == Kind::HttpRoute && self.random.chance(30) {
             metadata["creationTimestamp"] = format!("2024-05-0{}T10:00:00Z", 1 + self.random.below(3)).into();
         }
+        if self.random.chance(8) && body["spec"].is_object() {
+            // A mistyped field: ignored, as an API server ignores it, and remarked upon.
+            body["spec"]["mistyped"] = true.into();
+        }
         body["apiVersion"] = api_version(key.kind).into();
         body["kind"] = key.kind.as_str().into();
         body["metadata"] = metadata;
