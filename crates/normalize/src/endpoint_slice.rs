@@ -13,7 +13,7 @@
 use crate::metadata::{Metadata, label};
 use crate::node::{Node, Report, quote};
 use crate::service::{port_name, transport};
-use crate::text::{OBJECT_NAME, any};
+use crate::text::any;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -37,10 +37,7 @@ enum Family {
 
 /// The slice, with the endpoints that can be used. What cannot be read is left out, with a finding; the rest is used.
 pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Vec<Fact> {
-    Metadata::read(key, root, &OBJECT_NAME, report);
-    if OBJECT_NAME.check(key.name.name()).is_err() {
-        return Vec::new();
-    }
+    Metadata::read(key, root, report);
     let service = label(root, SERVICE_LABEL, report).map(|name| NamespacedName::new(key.name.namespace(), &name));
     let ports = ports(&root.field("ports"), report);
     let family = family(root, report);

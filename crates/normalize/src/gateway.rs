@@ -4,8 +4,8 @@ use crate::metadata::Metadata;
 use crate::node::{Node, Report, quote};
 use crate::selector::selector;
 use crate::text::{
-    ADDRESS_TYPE, GROUP, HOSTNAME, KIND, LABEL_VALUE, NAMESPACE, OBJECT_NAME, PROTOCOL, QUALIFIED_KEY, REF_NAME,
-    SECTION_NAME, any, is_ip,
+    ADDRESS_TYPE, GROUP, HOSTNAME, KIND, LABEL_VALUE, NAMESPACE, PROTOCOL, QUALIFIED_KEY, REF_NAME, SECTION_NAME, any,
+    is_ip,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const MAX_TLS_OPTIONS: usize = 16;
 
 /// The Gateway, always: somebody waits for its status.
 pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Vec<Fact> {
-    let metadata = Metadata::read(key, root, &OBJECT_NAME, report);
+    let metadata = Metadata::read(key, root, report);
     let spec = root.field("spec");
     spec.is_required_object(report);
     let class = spec.field("gatewayClassName").required_name(&REF_NAME, report).unwrap_or_default();

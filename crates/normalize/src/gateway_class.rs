@@ -2,12 +2,12 @@
 
 use crate::metadata::Metadata;
 use crate::node::{Node, Report};
-use crate::text::{CONTROLLER_NAME, OBJECT_NAME, any};
+use crate::text::{CONTROLLER_NAME, any};
 use tidegate_model::{ClassFact, Fact, Name, ObjectKey, Reason};
 
 /// The class, always: who asks for it must be told.
 pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Vec<Fact> {
-    let metadata = Metadata::read(key, root, &OBJECT_NAME, report);
+    let metadata = Metadata::read(key, root, report);
     let spec = root.field("spec");
     spec.is_required_object(report);
     let controller = spec.field("controllerName").required_name(&CONTROLLER_NAME, report).unwrap_or_default();

@@ -12,7 +12,7 @@ mod matches;
 use crate::duration;
 use crate::metadata::Metadata;
 use crate::node::{Node, Report, quote};
-use crate::text::{GROUP, HOSTNAME, KIND, NAMESPACE, OBJECT_NAME, REF_NAME, SECTION_NAME, any, is_ip};
+use crate::text::{GROUP, HOSTNAME, KIND, NAMESPACE, REF_NAME, SECTION_NAME, any, is_ip};
 use filters::Place;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const MAX_TOTAL_MATCHES: usize = 128;
 
 /// The route, always: its parents write its status.
 pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Vec<Fact> {
-    let metadata = Metadata::read(key, root, &OBJECT_NAME, report);
+    let metadata = Metadata::read(key, root, report);
     let spec = root.field("spec");
     // A route without spec has every default, and no parent.
     spec.is_object(report);

@@ -1,7 +1,7 @@
 //! `metadata`: what every kind has.
 
 use crate::node::{Node, Report};
-use crate::text::TextRule;
+use crate::text::{NAMESPACE, TextRule};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,22 +17,27 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// Reads them, and checks the name of the object against the rules of its kind.
-    pub(crate) fn read(key: &ObjectKey, root: &Node<'_>, name: &TextRule, report: &mut Report) -> Self {
+    /// Reads them. That the name and the namespace are names at all is the reader's of the object to know; here the
+    /// namespace must be a label besides.
+    pub(crate) fn read(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Self {
         let metadata = root.field("metadata");
-        // A cluster-scoped name with a slash in it would read as a namespace and a name.
-        let written = if key.kind.is_cluster_scoped() { key.name.as_str() } else { key.name.name() };
-        if let Err(message) = name.check(written) {
-            report.invalid(&metadata.field("name"), message);
-        }
         if !key.kind.is_cluster_scoped()
-            && let Err(message) = crate::text::NAMESPACE.check(key.name.namespace())
+            && let Err(message) = NAMESPACE.check(key.name.namespace())
         {
             report.invalid(&metadata.field("namespace"), message);
         }
         let generation = metadata.field("generation").integer(0, i64::MAX, report).unwrap_or(1);
         Metadata { generation, created: created(&metadata, report) }
     }
+}
+
+/// Checks the name of an object of a kind whose names are narrower than an object name.
+pub(crate) fn name_holds(key: &ObjectKey, root: &Node<'_>, rule: &TextRule, report: &mut Report) -> bool {
+    let checked = rule.check(key.name.name());
+    if let Err(message) = &checked {
+        report.invalid(&root.field("metadata").field("name"), message.as_str());
+    }
+    checked.is_ok()
 }
 
 fn created(metadata: &Node<'_>, report: &mut Report) -> i64 {

@@ -1,6 +1,6 @@
 //! Namespace.
 
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, name_holds};
 use crate::node::{Node, Report};
 use crate::text::NAMESPACE;
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// The namespace with its labels. Labels that are no strings are left out, with a finding.
 pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Vec<Fact> {
-    Metadata::read(key, root, &NAMESPACE, report);
-    if NAMESPACE.check(key.name.as_str()).is_err() {
+    Metadata::read(key, root, report);
+    if !name_holds(key, root, &NAMESPACE, report) {
         return Vec::new();
     }
     let name = Name::from(key.name.as_str());

@@ -53,9 +53,13 @@ impl Report {
 
     /// Whether something is said about `path` or about what it lies in.
     pub(crate) fn covers(&self, path: &str) -> bool {
+        // Decoders write the keys of a map like fields.
+        let plain = |path: &str| path.replace('[', ".").replace(']', "");
+        let path = plain(path);
         self.findings.iter().chain(&self.remarks).any(|finding| {
-            path.strip_prefix(&*finding.field)
-                .is_some_and(|rest| !finding.field.is_empty() && (rest.is_empty() || rest.starts_with(['.', '['])))
+            let field = plain(&finding.field);
+            path.strip_prefix(&field)
+                .is_some_and(|rest| !field.is_empty() && (rest.is_empty() || rest.starts_with('.')))
         })
     }
 
@@ -319,6 +323,8 @@ mod tests {
         let mut report = Report::default();
         report.unsupported(&Node::root(&value).field("spec").field("retry"), "no");
         assert!(report.covers("spec.retry") && report.covers("spec.retry.attempts") && report.covers("spec.retry[0]"));
+        report.invalid(&Node::root(&value).field("labels").key("a.b/c"), "no");
+        assert!(report.covers("labels.a.b/c"));
         assert!(!report.covers("spec.retryOn") && !report.covers("spec"));
     }
 }

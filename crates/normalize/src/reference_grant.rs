@@ -2,14 +2,14 @@
 
 use crate::metadata::Metadata;
 use crate::node::{Node, Report};
-use crate::text::{GROUP, KIND, NAMESPACE, OBJECT_NAME, REF_NAME};
+use crate::text::{GROUP, KIND, NAMESPACE, REF_NAME};
 use tidegate_model::{Fact, GrantFact, GroupKind, Name, ObjectKey};
 
 const MAX_ENTRIES: usize = 16;
 
 /// The pairs. A grant with anything wrong in it grants nothing: an API server would not have it.
 pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Vec<Fact> {
-    Metadata::read(key, root, &OBJECT_NAME, report);
+    Metadata::read(key, root, report);
     let spec = root.field("spec");
     spec.is_required_object(report);
     let from_list = spec.field("from");

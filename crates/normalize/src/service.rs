@@ -1,6 +1,6 @@
 //! Service: ports, what is spoken on them, and external names.
 
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, name_holds};
 use crate::node::{Node, Report, quote};
 use crate::text::{PORT_NAME, PRECISE_HOSTNAME, SERVICE_NAME, any, is_ip};
 use std::collections::BTreeSet;
@@ -13,8 +13,8 @@ const MAX_PORTS: usize = 4096;
 /// The Service, with the ports that can be read. A port that an API server would refuse is left out, with a finding; the
 /// others are used.
 pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Vec<Fact> {
-    Metadata::read(key, root, &SERVICE_NAME, report);
-    if !report.is_clean() && SERVICE_NAME.check(key.name.name()).is_err() {
+    Metadata::read(key, root, report);
+    if !name_holds(key, root, &SERVICE_NAME, report) {
         return Vec::new();
     }
     let spec = root.field("spec");

@@ -49,10 +49,6 @@ const SUBDOMAIN_ADVICE: &str =
 pub(crate) const NAMESPACE: TextRule =
     TextRule { min: 1, max: 63, holds: is_label, what: "the name of a namespace", advice: LABEL_ADVICE };
 
-/// The name of an object of most kinds: an RFC 1123 subdomain.
-pub(crate) const OBJECT_NAME: TextRule =
-    TextRule { min: 1, max: 253, holds: is_subdomain, what: "an object name", advice: SUBDOMAIN_ADVICE };
-
 /// The name of a Service: an RFC 1035 label.
 pub(crate) const SERVICE_NAME: TextRule = TextRule {
     min: 1,
@@ -247,7 +243,6 @@ mod tests {
         let long = "a".repeat(64);
         let table: &[(&TextRule, &[&str], &[&str])] = &[
             (&NAMESPACE, &["shop", "a-1", "1"], &["", "-a", "a-", "A", "a.b", "a/b", &long]),
-            (&OBJECT_NAME, &["a.b", "1-a.b"], &["", "a..b", ".a", "a_b", "a/b", "Ä"]),
             (&SERVICE_NAME, &["a", "a-1"], &["1a", "a.b", "A", "", &long]),
             (&PORT_NAME, &["", "http", "8080"], &["http_", "H", "-"]),
             (&SECTION_NAME, &["http", "a.b"], &["", "HTTP", "*"]),

@@ -217,7 +217,6 @@ fn every_other_rule_of_a_gateway_can_be_broken() {
                 "spec.allowedListeners.namespaces.from",
                 "use one of them",
             ),
-            ("/metadata/name", json!("Edge"), "metadata.name", "is not an object name"),
             ("/metadata/namespace", json!("a.b"), "metadata.namespace", "is not the name of a namespace"),
         ],
     );

@@ -31,6 +31,6 @@ fn a_label_that_is_no_text_is_left_out() {
 fn a_namespace_whose_name_is_wrong_does_not_exist() {
     refuses(&base(), false, &[("/metadata/name", json!("a.b"), "metadata.name", "is not the name of a namespace")]);
     let mut body = base();
-    body["metadata"]["name"] = json!("a/b");
+    body["metadata"]["name"] = json!("a.b");
     assert!(matches!(&facts(body)[..], [Fact::Finding(..)]));
 }
