@@ -12,11 +12,18 @@ use tokio_util::sync::CancellationToken;
 pub const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// The running tasks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Supervisor {
     tasks: JoinSet<anyhow::Result<()>>,
     names: Vec<(Id, &'static str)>,
     stop: CancellationToken,
+    stop_limit: Duration,
+}
+
+impl Default for Supervisor {
+    fn default() -> Self {
+        Supervisor { tasks: JoinSet::new(), names: Vec::new(), stop: CancellationToken::new(), stop_limit: STOP_LIMIT }
+    }
 }
 
 impl Supervisor {
@@ -58,11 +65,15 @@ impl Supervisor {
             }
         };
         self.stop.cancel();
-        match tokio::time::timeout(STOP_LIMIT, self.drain()).await {
+        match tokio::time::timeout(self.stop_limit, self.drain()).await {
             Ok(drained) => first.and(drained),
             Err(_) => {
                 let left: Vec<&str> = self.names.iter().map(|(_, name)| *name).collect();
-                tracing::warn!(tasks = left.join(", "), limit_s = STOP_LIMIT.as_secs(), "tasks did not end in time");
+                tracing::warn!(
+                    tasks = left.join(", "),
+                    limit_s = self.stop_limit.as_secs(),
+                    "tasks did not end in time"
+                );
                 first
             }
         }
@@ -158,9 +169,9 @@ mod tests {
         assert_eq!(format!("{error:#}"), "the task \"recorder\" failed: cannot flush");
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_task_that_does_not_stop_is_left_after_the_limit() {
-        let mut supervisor = Supervisor::new();
+        let mut supervisor = Supervisor { stop_limit: Duration::from_millis(1), ..Supervisor::default() };
         supervisor.spawn("stuck", pending());
         supervisor.run(async {}).await.unwrap();
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tidegate_admin::{BuildInfo, Counters, Readiness, TypeCounters, Unreadable, View};
 use tidegate_ads::ClientStats;
 use tidegate_ads::session::Protocol;
-use tidegate_engine::{EngineHandle, EngineState, Recording};
+use tidegate_engine::{EngineState, Recording};
 use tidegate_model::{Kind, ObjectKey, ResourceType};
 use tidegate_sources::{Problem, Provenance};
 use tidegate_status::Board;

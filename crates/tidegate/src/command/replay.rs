@@ -82,7 +82,7 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
 
 fn text(args: &ReplayArgs, header: &Header, report: &ReplayReport) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     let mut row = |what: &str, value: String| {
         table.add_row([what, value.as_str()]);
     };
@@ -97,11 +97,8 @@ fn text(args: &ReplayArgs, header: &Header, report: &ReplayReport) -> String {
     if let Some(difference) = &report.first_difference {
         row("first difference", format!("epoch {}", difference.epoch));
     }
-    if report.unsealed > 0 {
-        row(
-            "unsealed tail",
-            format!("{} events, not replayed: nobody was shown what follows from them", report.unsealed),
-        );
+    if let Some(tail) = report.tail.as_ref().filter(|tail| !tail.is_clean()) {
+        row("tail", format!("{tail}; not replayed, nobody was shown what follows from it"));
     }
     if !report.assumed.is_empty() {
         let kinds: Vec<&str> = report.assumed.iter().map(|kind| kind.as_str()).collect();
@@ -125,6 +122,7 @@ fn to_json(args: &ReplayArgs, header: &Header, report: &ReplayReport) -> Value {
         "equal": report.equal,
         "difference": difference,
         "unsealed": report.unsealed,
+        "tail": report.tail.as_ref().map(ToString::to_string),
         "assumed": report.assumed.iter().map(|kind| Kind::as_str(*kind)).collect::<Vec<_>>(),
     })
 }
