@@ -68,10 +68,7 @@ fn json_has_proto_names_and_expands_nested_any() {
         ..HttpFilter::default()
     };
     let manager = HttpConnectionManager { http_filters: vec![router], ..HttpConnectionManager::default() };
-    let filter = Filter {
-        name: "http".to_owned(),
-        config_type: Some(filter::ConfigType::TypedConfig(pack(&manager))),
-    };
+    let filter = Filter { name: "http".to_owned(), config_type: Some(filter::ConfigType::TypedConfig(pack(&manager))) };
     let prefix = "type.googleapis.com/envoy.extensions.filters";
     let expected = json!({
         "name": "http",
@@ -106,10 +103,8 @@ fn what_is_not_known_is_shown_in_base64() {
     let extension = TypedExtensionConfig { name: "x".to_owned(), typed_config: Some(unknown()) };
     let value = json::to_json("envoy.config.core.v3.TypedExtensionConfig", &extension.encode_to_vec()).unwrap();
     assert_eq!(value, json!({ "name": "x", "typed_config": opaque }));
-    let metadata = Metadata {
-        typed_filter_metadata: BTreeMap::from([("k".to_owned(), unknown())]),
-        ..Metadata::default()
-    };
+    let metadata =
+        Metadata { typed_filter_metadata: BTreeMap::from([("k".to_owned(), unknown())]), ..Metadata::default() };
     let value = json::to_json("envoy.config.core.v3.Metadata", &metadata.encode_to_vec()).unwrap();
     assert_eq!(value, json!({ "typed_filter_metadata": { "k": opaque } }));
     // A known type with torn bytes is shown too, one level down.

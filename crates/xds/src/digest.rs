@@ -140,9 +140,9 @@ mod tests {
 
     #[test]
     fn rows_that_differ_in_type_scope_name_or_version_have_different_digests() {
-        let digests = rows().iter().map(|row| {
+        let digests = rows().into_iter().map(|row| {
             let mut digest = Digest::default();
-            digest.add(row, 1);
+            digest.add(&row, 1);
             digest.to_string()
         });
         let distinct: std::collections::BTreeSet<String> = digests.collect();

@@ -13,8 +13,8 @@ pub(super) fn specifier(path: &PathMatch) -> PathSpecifier {
         PathMatch::Exact(path) => PathSpecifier::Path(path.to_string()),
         PathMatch::Prefix(prefix) => match prefix.trim_end_matches('/') {
             "" => PathSpecifier::Prefix("/".to_owned()),
-            // No path has these characters, so this never matches; by elements, the field rules refuse them.
-            odd if odd.contains(['?', '#']) || odd.len() < 2 => PathSpecifier::Prefix(odd.to_owned()),
+            // No path begins so or has these characters, so this never matches; the field rules want no such elements.
+            odd if !odd.starts_with('/') || odd.contains(['?', '#']) => PathSpecifier::Prefix(odd.to_owned()),
             elements => PathSpecifier::PathSeparatedPrefix(elements.to_owned()),
         },
         PathMatch::Regex(pattern) => PathSpecifier::SafeRegex(regex(pattern)),

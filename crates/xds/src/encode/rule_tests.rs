@@ -32,12 +32,12 @@ fn walk(message: &DynamicMessage, path: &str, found: &mut Vec<String>) {
     for field in message.descriptor().fields() {
         let path = format!("{path}.{}", field.name());
         let value = message.has_field(&field).then(|| message.get_field(&field).into_owned());
-        if let Some(rules) = rules(&field) {
+        // Rules of a field of a oneof count only if it is the one.
+        let counts = value.is_some() || field.containing_oneof().is_none();
+        if let Some(rules) = rules(&field).filter(|_| counts) {
             check(&rules, &field, value.as_ref(), &path, found);
         }
-        if field.containing_oneof().is_none() || value.is_some() {
-            value.iter().for_each(|value| descend(value, &path, found));
-        }
+        value.iter().for_each(|value| descend(value, &path, found));
     }
     for oneof in message.descriptor().oneofs() {
         let required = extension(&oneof.options(), "validate.required").is_some_and(|v| v.as_bool() == Some(true));
@@ -99,9 +99,7 @@ fn check(rules: &DynamicMessage, field: &FieldDescriptor, value: Option<&Value>,
                     found.push(format!("{path} must be greater"));
                 }
             }
-            "string" => {
-                check_text(&rule, &value.and_then(Value::as_str).unwrap_or_default(), field, value, path, found)
-            }
+            "string" => check_text(&rule, value.and_then(Value::as_str).unwrap_or_default(), path, found),
             "uint32" => check_number(&rule, field, value, path, found),
             "enum" if flag(&rule, "defined_only") => {
                 let number = value.and_then(Value::as_enum_number).unwrap_or_default();
@@ -114,16 +112,8 @@ fn check(rules: &DynamicMessage, field: &FieldDescriptor, value: Option<&Value>,
     }
 }
 
-fn check_text(
-    rule: &DynamicMessage,
-    text: &str,
-    field: &FieldDescriptor,
-    value: Option<&Value>,
-    path: &str,
-    found: &mut Vec<String>,
-) {
-    let unset = value.is_none() && field.containing_oneof().is_some();
-    if unset || (text.is_empty() && flag(rule, "ignore_empty")) {
+fn check_text(rule: &DynamicMessage, text: &str, path: &str, found: &mut Vec<String>) {
+    if text.is_empty() && flag(rule, "ignore_empty") {
         return;
     }
     let (chars, len) = (text.chars().count(), text.len());
