@@ -20,7 +20,7 @@ pub struct Options {
     pub gateway: String,
     /// What it rejects.
     pub rejections: Vec<Rejection>,
-    /// Types whose acknowledgements are kept until [`Envoy::release`].
+    /// Types whose acknowledgements, and what acknowledges along with something else, are kept until [`Envoy::release`].
     pub hold: BTreeSet<ResourceType>,
 }
 
@@ -73,12 +73,16 @@ struct Channel {
     asked: bool,
     /// Names that the server was told.
     told: BTreeSet<String>,
+    /// Names that it was told at any time on this stream: the answer may cross their end.
+    told_once: BTreeSet<String>,
     /// Nonce of the last response on this stream.
     nonce: String,
-    /// Names whose content came on this stream.
-    answered: BTreeSet<String>,
+    /// How often a name may come though the client has that very content: once for each time it was asked for.
+    credit: BTreeMap<String, u32>,
     /// Any response came on this stream.
     any_answer: bool,
+    /// The stream began without a request: the server must guess what is held.
+    implied: bool,
     /// Version of the last response that was accepted, on any stream.
     version: String,
     /// Responses, on any stream.
@@ -198,6 +202,8 @@ impl Envoy {
         // A client that warms a cluster asks for clusters only when it is done.
         if self.warming().is_empty() {
             out.push(self.first(ResourceType::Cluster));
+        } else {
+            self.channel(ResourceType::Cluster).implied = true;
         }
         if !self.wanted(ResourceType::Endpoints).is_empty() {
             out.push(self.first(ResourceType::Endpoints));
@@ -223,6 +229,9 @@ impl Envoy {
         };
         self.violations.extend(self.memory.check(kind, response, &items));
         self.check_needless(kind, response, &items);
+        if kind == ResourceType::Cluster {
+            self.expect_endpoints(response, &items);
+        }
         let (good, error) = self.judge(kind, items);
         let channel = self.channel(kind);
         channel.nonce = response.nonce().to_owned();
@@ -231,7 +240,6 @@ impl Envoy {
         if error.is_none() {
             channel.version = response.version().to_owned();
         }
-        channel.answered.extend(good.iter().map(|item| item.name.clone()));
         let mut rewarmed = false;
         match (kind, good.is_empty() && error.is_some()) {
             (_, true) => {}
@@ -247,6 +255,20 @@ impl Envoy {
     /// The acknowledgements that [`Options::hold`] kept, in order.
     pub fn release(&mut self) -> Vec<Request> {
         std::mem::take(&mut self.kept)
+    }
+
+    /// Endpoints follow every cluster that was sent as a change: what a client brings is not known to the server when it
+    /// sends the first complete response of a stream, nor is it known beforehand that a change is rejected.
+    fn expect_endpoints(&mut self, response: &Response, items: &[Item]) {
+        let complete = matches!(response, Response::Sotw(_));
+        let first = !self.channels[&ResourceType::Cluster].any_answer;
+        let changed = |item: &&Item| self.clusters.get(&item.name).is_none_or(|held| held.bytes != item.bytes);
+        let names: Vec<String> =
+            items.iter().filter(|item| (complete && first) || changed(item)).map(|item| item.name.clone()).collect();
+        let endpoints = self.channel(ResourceType::Endpoints);
+        for name in names {
+            *endpoints.credit.entry(name).or_default() += 1;
+        }
     }
 
     /// What is good of a response, and why it is rejected if it is.

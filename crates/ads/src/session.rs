@@ -34,7 +34,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use subscription::{Change, Subscription};
 use target::Target;
-use tidegate_model::{Millis, Name, Observation, ResourceType};
+use tidegate_model::{Epoch, Millis, Name, Observation, ResourceType};
 use tidegate_xds::Sealed;
 
 /// Longest part of a rejection that is looked at, in bytes.
@@ -63,7 +63,7 @@ pub struct Session {
     protocol: Protocol,
     client: Client,
     limits: Limits,
-    /// Time of the first call.
+    /// Time of the first request.
     started: Option<Millis>,
     /// Time of the last call.
     now: Millis,
@@ -91,6 +91,8 @@ pub struct Session {
 /// Figures of a session, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionStats {
+    /// The newest seal that it knows; none before the first.
+    pub epoch: Option<Epoch>,
     /// Listeners and tables that were sent although clusters they name were not proven usable, so far.
     pub overdue_pins: u64,
     /// Listeners and tables that wait for clusters now.
@@ -154,6 +156,7 @@ impl Session {
     /// Takes a request.
     pub fn on_request(&mut self, request: Request, now: Millis) -> Vec<Reply> {
         self.tick(now);
+        self.started.get_or_insert(self.now);
         let mut out = Vec::new();
         if !std::mem::replace(&mut self.connected, true) {
             out.push(Reply::Observe(Observation::Connected {
@@ -231,6 +234,7 @@ impl Session {
             }
         };
         SessionStats {
+            epoch: self.sealed.then(|| self.target.epoch()),
             overdue_pins: self.overdue_pins,
             pinned: self.pinned(),
             leaving: self.leaving().count(),
@@ -244,7 +248,6 @@ impl Session {
 
     fn tick(&mut self, now: Millis) {
         self.now = self.now.max(now);
-        self.started.get_or_insert(self.now);
     }
 
     /// When a client that reconnects has asked for all that it holds.

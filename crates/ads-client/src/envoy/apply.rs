@@ -32,7 +32,7 @@ impl Envoy {
     pub(super) fn apply_endpoints(&mut self, response: &Response, items: Vec<Item>) {
         for item in items {
             let Some(cluster) = self.clusters.get_mut(&item.name) else {
-                if !self.channels[&ResourceType::Endpoints].told.contains(&item.name) {
+                if !self.channels[&ResourceType::Endpoints].told_once.contains(&item.name) {
                     self.violations.push(Violation::Unasked { kind: "eds", name: item.name });
                 }
                 continue;
@@ -68,7 +68,9 @@ impl Envoy {
         let wanted = self.wanted(ResourceType::Table);
         for item in items {
             if !wanted.contains(&item.name) {
-                self.violations.push(Violation::Unasked { kind: "rds", name: item.name });
+                if !self.channels[&ResourceType::Table].told_once.contains(&item.name) {
+                    self.violations.push(Violation::Unasked { kind: "rds", name: item.name });
+                }
                 continue;
             }
             let names = resources::clusters_of_table(&item.bytes);
@@ -114,8 +116,7 @@ impl Envoy {
     pub(super) fn check_needless(&mut self, kind: ResourceType, response: &Response, items: &[Item]) {
         let channel = &self.channels[&kind];
         let short = kind.short();
-        if !channel.asked {
-            // Pushed to a client that warms: what it holds is not known.
+        if channel.implied {
             return;
         }
         let held = self.holds(kind);
@@ -126,13 +127,17 @@ impl Envoy {
             }
             return;
         }
-        let first_endpoints = |name: &String| kind == ResourceType::Endpoints && !channel.answered.contains(name);
-        let warming = |name: &String| self.clusters.get(name).is_some_and(|cluster| cluster.warming);
-        let again = items.iter().filter(|item| held.get(&item.name) == Some(&item.bytes));
-        let again = again.filter(|item| !first_endpoints(&item.name));
-        let again = again.filter(|item| kind != ResourceType::Endpoints || !warming(&item.name));
-        let found: Vec<Violation> =
-            again.map(|item| Violation::Needless { kind: short, name: item.name.clone() }).collect();
+        let mut found = Vec::new();
+        for item in items.iter().filter(|item| held.get(&item.name) == Some(&item.bytes)) {
+            let warms = self.clusters.get(&item.name).is_some_and(|cluster| cluster.warming);
+            if kind == ResourceType::Endpoints && warms {
+                continue;
+            }
+            match self.channel(kind).credit.get_mut(&item.name) {
+                Some(credit) if *credit > 0 => *credit -= 1,
+                Some(_) | None => found.push(Violation::Needless { kind: short, name: item.name.clone() }),
+            }
+        }
         self.violations.extend(found);
     }
 }

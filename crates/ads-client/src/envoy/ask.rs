@@ -1,6 +1,6 @@
 //! What the client says, and in which order.
 
-use super::Envoy;
+use super::{Channel, Envoy};
 use crate::message::{Protocol, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_model::ResourceType;
@@ -33,7 +33,7 @@ impl Envoy {
         let initial = self.versions(kind);
         let channel = self.channel(kind);
         channel.asked = true;
-        channel.told.clone_from(&wanted);
+        channel.tell(&wanted);
         match self.options.protocol {
             Protocol::Sotw => self.sotw(kind, None),
             Protocol::Delta => Request::Delta(DeltaDiscoveryRequest {
@@ -87,9 +87,21 @@ impl Envoy {
         if !self.channels[&kind].asked {
             return (!wanted.is_empty()).then(|| self.first(kind));
         }
-        let told = std::mem::replace(&mut self.channel(kind).told, wanted.clone());
+        let channel = self.channel(kind);
+        let told = channel.tell(&wanted);
+        if told == wanted && !repeat {
+            return None;
+        }
         match self.options.protocol {
-            Protocol::Sotw => (told != wanted || repeat).then(|| self.sotw(kind, None)),
+            Protocol::Sotw => {
+                // Acknowledges the last response as well, so it is kept with the acknowledgements.
+                let request = self.sotw(kind, None);
+                if !self.options.hold.contains(&kind) {
+                    return Some(request);
+                }
+                self.kept.push(request);
+                None
+            }
             Protocol::Delta if told == wanted => None,
             Protocol::Delta => Some(Request::Delta(DeltaDiscoveryRequest {
                 node: self.node(),
@@ -173,6 +185,18 @@ impl Envoy {
         } else {
             out.push(request);
         }
+    }
+}
+
+impl Channel {
+    /// Tells the server these names; returns what it was told before.
+    fn tell(&mut self, names: &BTreeSet<String>) -> BTreeSet<String> {
+        let told = std::mem::replace(&mut self.told, names.clone());
+        self.told_once.extend(names.iter().cloned());
+        for name in names.difference(&told) {
+            *self.credit.entry(name.clone()).or_default() += 1;
+        }
+        told
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) enum Held {
     Nothing,
     /// Something, in a form that we do not know.
     Unknown,
+    /// What the client says has this version.
+    Listed(Name),
     /// This.
     Form(Resource),
 }
@@ -25,17 +27,19 @@ impl Held {
 
     fn version(&self) -> Option<Version> {
         match self {
-            Held::Nothing | Held::Unknown => None,
+            Held::Nothing | Held::Unknown | Held::Listed(_) => None,
             Held::Form(resource) => Some(resource.version),
         }
     }
 
     /// Whether a client that holds this has what it shall have.
-    fn is(&self, wanted: Option<&Resource>) -> bool {
+    pub(crate) fn is(&self, wanted: Option<&Resource>) -> bool {
         match (self, wanted) {
             (Held::Nothing, None) => true,
             (Held::Form(held), Some(wanted)) => held.version == wanted.version,
-            (Held::Nothing | Held::Unknown, Some(_)) | (Held::Unknown | Held::Form(_), None) => false,
+            (Held::Listed(version), Some(wanted)) => wanted.version.to_string() == **version,
+            (Held::Nothing | Held::Unknown, Some(_)) => false,
+            (Held::Unknown | Held::Listed(_) | Held::Form(_), None) => false,
         }
     }
 }
@@ -182,7 +186,13 @@ impl Books {
         self.missing.remove(name);
     }
 
-    fn keep_if_behind(&mut self, name: &Name, held: Held, wanted: Option<&Resource>) {
+    fn keep_if_behind(&mut self, name: &Name, mut held: Held, wanted: Option<&Resource>) {
+        if let (Held::Listed(_), Some(wanted)) = (&held, wanted)
+            && held.is(Some(wanted))
+        {
+            self.fold.add(name, wanted.version);
+            held = Held::Form(wanted.clone());
+        }
         if !held.is(wanted) || self.rejected.contains_key(name) {
             self.behind.insert(name.clone(), held);
         }

@@ -112,23 +112,21 @@ impl Gate {
     /// `None`: any cluster at all. Costs what differs between the forms and the target.
     pub(crate) fn clusters_in_use(&self, kind: ResourceType, target: &Target) -> Option<BTreeSet<Name>> {
         let mut clusters = BTreeSet::new();
-        for (name, uses) in &self.uses {
+        let mut count = |name: &Name, form: &User| {
             let wanted = target.user(kind, name);
-            let mut count = |form: &User| {
-                if wanted.as_ref().is_none_or(|wanted| wanted.version() != form.version()) {
-                    clusters.extend(form.clusters_beyond(wanted.as_ref()));
-                }
-            };
+            if wanted.as_ref().is_none_or(|wanted| wanted.version() != form.version()) {
+                clusters.extend(form.clusters_beyond(wanted.as_ref()));
+            }
+        };
+        for (name, uses) in &self.uses {
             match &uses.accepted {
                 Accepted::Unknown => return None,
                 Accepted::Nothing => {}
-                Accepted::Form(form) => count(form),
+                Accepted::Form(form) => count(name, form),
             }
-            uses.sent.iter().filter_map(|sent| sent.form.as_ref()).for_each(&mut count);
-            if let Some(pin) = self.pins.get(name) {
-                count(&pin.form);
-            }
+            uses.sent.iter().filter_map(|sent| sent.form.as_ref()).for_each(|form| count(name, form));
         }
+        self.pins.iter().for_each(|(name, pin)| count(name, &pin.form));
         Some(clusters)
     }
 }

@@ -130,23 +130,28 @@ impl Session {
     /// Delta: the client says what it brings.
     fn begin_listed(&mut self, kind: ResourceType, names: Vec<Name>, opening: &Opening) {
         for name in names {
-            let wanted = self.target.get(kind, &name);
-            let held = match (opening.initial.get(&name), wanted) {
-                (Some(listed), Some(wanted)) if wanted.version.to_string() == *listed => Held::of(Some(wanted)),
-                (Some(_), _) => Held::Unknown,
-                (None, _) => Held::Nothing,
-            };
+            let held = opening.initial.get(&name).map_or(Held::Nothing, |version| Held::Listed(version.into()));
             self.begin(kind, &name, held);
         }
         self.learn_listed(kind, opening);
     }
 
-    /// What the client lists and shall not hold is taken back in its time.
+    /// What the client lists and shall not hold is taken back in its time. What was thought unknown before it said so,
+    /// and is not being replaced, is what it says.
     pub(super) fn learn_listed(&mut self, kind: ResourceType, opening: &Opening) {
-        for name in opening.initial.keys() {
-            let gone = self.target.get(kind, name).is_none() && !self.books[kind].behind.contains_key(name);
-            if gone && kind != ResourceType::Endpoints && self.books[kind].subscription.covers(name) {
-                self.begin(kind, name, Held::Unknown);
+        if kind == ResourceType::Endpoints {
+            return;
+        }
+        for (name, version) in &opening.initial {
+            let wanted = self.target.get(kind, name);
+            let books = &mut self.books[kind];
+            let listed = Held::Listed(version.into());
+            match books.behind.get(name) {
+                None if wanted.is_none() && books.subscription.covers(name) => self.begin(kind, name, listed),
+                Some(Held::Unknown) if !books.superseded(name) => {
+                    books.put(name, listed, wanted);
+                }
+                None | Some(_) => {}
             }
         }
     }
@@ -172,8 +177,10 @@ impl Session {
                 let accepted = match &held {
                     Held::Nothing => Accepted::Nothing,
                     Held::Unknown => Accepted::Unknown,
-                    // Only ever what the target has.
-                    Held::Form(_) => self.target.user(kind, name).map_or(Accepted::Unknown, Accepted::Form),
+                    Held::Listed(_) | Held::Form(_) => match self.target.user(kind, name) {
+                        Some(user) if held.is(Some(user.resource())) => Accepted::Form(user),
+                        Some(_) | None => Accepted::Unknown,
+                    },
                 };
                 self.gates[kind].begin(name, accepted);
             }

@@ -216,6 +216,9 @@ impl Session {
             }
         }
         for name in missing {
+            if kind == ResourceType::Endpoints {
+                self.endpoints_sent(&name, nonce);
+            }
             match self.protocol {
                 Protocol::Delta => removed.push(name),
                 Protocol::Sotw => {
@@ -271,16 +274,21 @@ impl Session {
                     }
                 }
             }
-            ResourceType::Endpoints => {
-                self.owed.remove(name);
-                self.waiting.entry(name.clone()).and_modify(|endpoints| *endpoints = Some(nonce));
-            }
+            ResourceType::Endpoints => self.endpoints_sent(name, nonce),
             ResourceType::Listener | ResourceType::Table => {
                 self.gates[kind].sent(name, nonce, step.user.clone());
                 self.uses_changed = true;
             }
         }
         SentChange { name: name.clone(), version, before }
+    }
+
+    /// The endpoints of a cluster, or that there are none, follow the cluster; accepting them proves it usable.
+    fn endpoints_sent(&mut self, name: &Name, nonce: u64) {
+        self.owed.remove(name);
+        if let Some(endpoints) = self.waiting.get_mut(name) {
+            *endpoints = Some(nonce);
+        }
     }
 
     /// State of the world: everything that the client shall hold after this response. What it is not to get yet is
@@ -296,13 +304,13 @@ impl Session {
         for (name, held) in &books.behind {
             match (held, self.target.get(kind, name)) {
                 (Held::Form(held), _) => resources.push(held.clone()),
-                (Held::Unknown, Some(rejected)) => {
+                (Held::Unknown | Held::Listed(_), Some(rejected)) => {
                     // What it has is not ours to repeat. Sending what it rejected keeps it; leaving it out would not.
                     let (name, version) = (name.clone(), Some(rejected.version));
                     changes.push(SentChange { name, version, before: Held::Unknown });
                     resources.push(rejected.clone());
                 }
-                (Held::Unknown, None) => dropped.push(name.clone()),
+                (Held::Unknown | Held::Listed(_), None) => dropped.push(name.clone()),
                 (Held::Nothing, _) => {}
             }
         }

@@ -134,11 +134,6 @@ impl Harness {
         panic!("session and client never come to rest");
     }
 
-    /// Delivers everything that was sent, and no request.
-    pub(super) fn run_responses(&mut self) {
-        while self.deliver_response() {}
-    }
-
     /// Lets time pass and does what falls due, in its order.
     pub(super) fn pass(&mut self, millis: Millis) {
         let end = self.now + millis;
@@ -174,7 +169,7 @@ impl Harness {
 
     /// Nothing that the checkers look for has happened.
     pub(super) fn assert_clean(&self) {
-        assert_eq!(self.envoy.violations(), [], "{}", self.protocol);
+        assert_eq!(self.envoy.violations(), [], "{}, after {:?}", self.protocol, self.log);
     }
 
     /// The Envoy holds exactly what was sealed last, byte for byte.
@@ -188,7 +183,7 @@ impl Harness {
                 names.iter().map(|name| (name.to_string(), sealed.resource(&gateway, kind, name).unwrap().bytes));
             assert_eq!(held, wanted.collect(), "{} {}", self.protocol, kind.short());
         }
-        assert_eq!(self.envoy.warming().len(), 0);
+        assert_eq!(self.envoy.warming().len(), 0, "{}", self.protocol);
     }
 
     fn take(&mut self, replies: Vec<Reply>) {

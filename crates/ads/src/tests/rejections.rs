@@ -77,7 +77,7 @@ fn a_rejection_that_names_the_culprit_lets_its_neighbours_through() {
         let held: Vec<String> = harness.envoy.holds(CDS).into_keys().collect();
         assert_eq!(held, ["a", "n", "z"]);
         assert!(harness.envoy.warming().is_empty());
-        assert_eq!(harness.stats().types[CDS as usize].rejected, ["bad".into()]);
+        assert_eq!(harness.stats().types[CDS as usize].rejected, [tidegate_model::Name::from("bad")]);
         // Later changes flow, and do not bring it back in either protocol.
         harness.take_log();
         world.route("m.example", &["m"]);

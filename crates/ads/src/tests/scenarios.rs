@@ -269,7 +269,12 @@ fn warm_c_a_cluster_and_its_route_that_vanished_while_away_go_route_first() {
         harness.run();
         assert_eq!(harness.take_log(), ["eds z", "rds http"], "{protocol}");
         harness.pass(5_000);
-        assert_eq!(harness.take_log(), [pick(protocol, "cds z", "cds -a")]);
+        let log = harness.take_log();
+        match protocol {
+            // Which form of z the client brought cannot be known: it may warm it anew.
+            Protocol::Sotw => assert_eq!(log, ["cds z", "eds z"]),
+            Protocol::Delta => assert_eq!(log, ["cds -a"]),
+        }
         harness.assert_clean();
         harness.assert_current();
     }

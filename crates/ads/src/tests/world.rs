@@ -101,7 +101,7 @@ impl World {
             rows.insert(Row::Table(gateway.clone(), Name::from(table)));
             for (host, clusters) in hosts {
                 members.extend(clusters.iter().filter(|cluster| **cluster != INVALID_CLUSTER).cloned());
-                let hostname = Hostname::parse(host).unwrap();
+                let hostname = Hostname::new(host);
                 let entries = clusters.iter().map(|cluster| encode::entry(&entry(host, cluster))).collect();
                 let content = Arc::new(encode::virtual_host(&hostname, entries));
                 rows.insert(Row::VirtualHost(gateway.clone(), Name::from(table), hostname, content));
