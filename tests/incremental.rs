@@ -6,7 +6,7 @@
 
 use tidegate_engine::{Applied, Config, Core};
 use tidegate_log::Event;
-use tidegate_model::Kind;
+use tidegate_model::{Kind, Name};
 use tidegate_scenarios::{difference, rows_of};
 use tidegate_workload::{Random, World};
 use tidegate_xds::Sealed;
@@ -35,7 +35,10 @@ fn play(seed: u64, workers: usize) {
     let mut first = world.list();
     let split = order.below(first.len());
     let rest = first.split_off(split);
-    assert!(matches!(core.apply(&first, 1), Applied::Pending { .. }), "seed {seed}: sealed before every kind was synced");
+    assert!(
+        matches!(core.apply(&first, 1), Applied::Pending { .. }),
+        "seed {seed}: sealed before every kind was synced"
+    );
     let complete = sealed(core.apply(&rest, 1));
     check(seed, workers, 0, &core, &complete);
 
@@ -94,4 +97,37 @@ fn every_kind_is_awaited_before_the_first_seal() {
         core.apply(&[Event::Synced(kind)], 0);
     }
     assert_eq!(core.epoch(), Some(0));
+}
+
+/// Whether a history shows that the edge is cut: other rows than the reference, a violation, or an assertion.
+fn notices(seed: u64, cut: &str) -> bool {
+    let cut = Some(Name::from(cut));
+    let play = || {
+        let mut core = Core::with_translation(1, tidegate_translate::Config { cut, ..translation() });
+        let mut world = World::new(seed);
+        let mut batch = world.list();
+        for step in 0..STEPS {
+            let next = sealed(core.apply(&batch, step as u64));
+            if !difference(&next, &core.facts()).is_empty() || !core.store().violations().is_empty() {
+                return true;
+            }
+            batch = world.step();
+        }
+        false
+    };
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(play)).unwrap_or(true)
+}
+
+fn translation() -> tidegate_translate::Config {
+    tidegate_translate::Config::new(Name::from(tidegate_model::CONTROLLER_NAME))
+}
+
+#[test]
+fn every_edge_of_the_dataflow_is_missed_when_it_is_cut() {
+    for edge in tidegate_translate::EDGES {
+        let seen = (0..40).find(|seed| notices(*seed, edge));
+        assert!(seen.is_some(), "no history notices that this edge is cut: {edge}");
+        eprintln!("noticed by history {:>2}: {edge}", seen.unwrap_or_default());
+    }
+    assert!(!notices(0, "none"), "an uncut dataflow is said to differ");
 }

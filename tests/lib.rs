@@ -1,7 +1,9 @@
-//! What the cross-crate tests share: sealed values as rows, and the comparison with the reference.
+//! What the cross-crate tests share: sealed values as rows, the comparison with the reference, and scenarios.
 //!
-//! *Comes in*: sealed values and facts. *Goes out*: nothing but test results. *Start at* `incremental.rs`,
-//! then `scenarios/`.
+//! *Comes in*: sealed values and facts, the files in `scenarios/`. *Goes out*: nothing but test results. *Start at*
+//! `incremental.rs`, then `README.md`, which says what a scenario is.
+
+pub mod scenario;
 
 use std::collections::BTreeSet;
 use tidegate_model::{Fact, Name};
@@ -19,7 +21,9 @@ pub fn rows_of(sealed: &Sealed) -> BTreeSet<Row> {
         for (name, table) in &view.tables {
             rows.insert(Row::Table(gateway.clone(), name.clone()));
             let hosts = table.hosts.iter();
-            rows.extend(hosts.map(|(host, v)| Row::VirtualHost(gateway.clone(), name.clone(), host.clone(), v.clone())));
+            rows.extend(
+                hosts.map(|(host, v)| Row::VirtualHost(gateway.clone(), name.clone(), host.clone(), v.clone())),
+            );
         }
     }
     rows.extend(sealed.clusters.iter().map(|(name, variants)| Row::Cluster(name.clone(), variants.clone())));
@@ -31,7 +35,7 @@ pub fn rows_of(sealed: &Sealed) -> BTreeSet<Row> {
 /// Where a sealed value and the reference differ, for people; empty if they are equal.
 #[must_use]
 pub fn difference(sealed: &Sealed, facts: &BTreeSet<Fact>) -> Vec<String> {
-    let config = Config { controller: Name::from(tidegate_model::CONTROLLER_NAME) };
+    let config = Config::new(Name::from(tidegate_model::CONTROLLER_NAME));
     let expected = reference::translate(&config, facts);
     let found = rows_of(sealed);
     let missing = expected.difference(&found).map(|row| format!("missing: {row:?}"));

@@ -3,13 +3,11 @@
 //! * [`demo`]: real Envoys serve `examples/shop`, every answer is checked, things change under load.
 //! * [`ci`]: everything that must hold before a change is merged, in one run.
 //! * [`tidy`]: rules about the source tree that the compiler does not know.
-//! * [`joins`]: breaks each join of the translator in turn and demands that a test notices.
 //! * [`golden`]: writes the golden files of the scenarios anew.
 
 mod ci;
 mod demo;
 mod golden;
-mod joins;
 mod step;
 mod tidy;
 
@@ -33,8 +31,6 @@ enum Command {
     Ci,
     /// Check crate edges, file sizes and heads
     Tidy,
-    /// Break each join of the translator in turn: a test must notice
-    BreakJoins,
     /// Write the golden files of the scenarios anew
     Golden(golden::Args),
 }
@@ -44,7 +40,6 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Ci => ci::run(),
         Command::Tidy => tidy::run(),
-        Command::BreakJoins => joins::run(),
         Command::Golden(args) => golden::run(&args),
     };
     match done {

@@ -56,12 +56,17 @@ impl Core {
     /// A core that knows nothing.
     #[must_use]
     pub fn new(config: &Config) -> Self {
-        let translate = tidegate_translate::Config { controller: config.controller.clone() };
+        Core::with_translation(config.workers, tidegate_translate::Config::new(config.controller.clone()))
+    }
+
+    /// A core whose translation is told more than a controller ever tells it: for tests that cut an edge.
+    #[must_use]
+    pub fn with_translation(workers: usize, translate: tidegate_translate::Config) -> Self {
         let plan: Plan = Arc::new(move |worker, output| {
             let (inputs, probe) = tidegate_translate::build(worker, &translate, output);
             (Box::new(inputs), probe)
         });
-        Core::with_plan(config.workers, &plan)
+        Core::with_plan(workers, &plan)
     }
 
     /// A core around another dataflow.

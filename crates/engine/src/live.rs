@@ -340,7 +340,7 @@ mod tests {
     }
 
     fn fragile() -> Plan {
-        let config = tidegate_translate::Config { controller: "ours".into() };
+        let config = tidegate_translate::Config::new("ours".into());
         Arc::new(move |worker, output| {
             let (inputs, probe) = tidegate_translate::build(worker, &config, output);
             (Box::new(Fragile(inputs)), probe)

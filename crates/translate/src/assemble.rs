@@ -6,6 +6,7 @@
 //! carries the entries of the wider domains too, after its own. What another, more specific listener of the port owns
 //! is not there at all (isolation): each domain has one owner, decided in attachment.
 
+use crate::edges::Edges;
 use crate::gateways::GatewayState;
 use crate::lookup::Rows;
 use crate::names::{HostKey, listener_name};
@@ -46,30 +47,38 @@ pub(crate) fn listener_domains(state: &GatewayState) -> Vec<Domain> {
 
 /// Every virtual host.
 pub(crate) fn virtual_hosts<'s>(
+    edges: &Edges,
     listeners: Rows<'s, Domain>,
     entries: Rows<'s, (HostKey, Hostname, Ranked)>,
 ) -> Rows<'s, Row> {
     let of_entries = entries.clone().map(|(key, listener_host, _)| (key, listener_host));
-    let domains = listeners.concat(of_entries).distinct_total();
+    let domains = edges
+        .carry("domains of listeners", listeners)
+        .concat(edges.carry("domains of entries", of_entries))
+        .distinct_total();
     let exists = domains.clone().map(|(key, _)| (key, HostInput::Exists));
     let wants = domains.flat_map(|domain| {
         let wider = wider(&domain);
         wider.into_iter().map(move |(from, distance)| (from, (domain.0.host.clone(), distance)))
     });
-    let placed = entries
-        .map(|(key, _, ranked)| (key, ranked))
-        .arrange_by_key_named("entries by domain")
-        .join_core(wants.arrange_by_key_named("domains by wider domain"), |from, ranked, (host, distance)| {
+    let placed = entries.map(|(key, _, ranked)| (key, ranked)).arrange_by_key_named("entries by domain").join_core(
+        wants.arrange_by_key_named("domains by wider domain"),
+        |from, ranked, (host, distance)| {
             Some((from.with_host(host.clone()), HostInput::Entry(*distance, ranked.clone())))
-        });
-    exists.concat(placed).reduce_named("virtual hosts", |key, input, output| {
-        let entries = input.iter().filter_map(|(input, _)| match input {
-            HostInput::Exists => None,
-            HostInput::Entry(_, ranked) => Some(&ranked.entry),
-        });
-        output.push((virtual_host(&key.host, entries), 1));
-    })
-    .map(|(key, host)| Row::VirtualHost(key.gateway, key.table, key.host, host))
+        },
+    );
+    let exists = edges.carry("virtual hosts without entries", exists);
+    let placed = edges.carry("entries of virtual hosts", placed);
+    exists
+        .concat(placed)
+        .reduce_named("virtual hosts", |key, input, output| {
+            let entries = input.iter().filter_map(|(input, _)| match input {
+                HostInput::Exists => None,
+                HostInput::Entry(_, ranked) => Some(&ranked.entry),
+            });
+            output.push((virtual_host(&key.host, entries), 1));
+        })
+        .map(|(key, host)| Row::VirtualHost(key.gateway, key.table, key.host, host))
 }
 
 /// The domains whose entries a domain carries, itself first: every wider one that its listener still covers.

@@ -1,5 +1,6 @@
 //! Attachment: which listeners take which route, and for which hosts. Status and traffic both come from here.
 
+use crate::edges::Edges;
 use crate::gateways::ListenerState;
 use crate::lookup::{Rows, lookup};
 use crate::names::listener_name;
@@ -72,10 +73,14 @@ pub(crate) fn asks(route: &RouteFact) -> Vec<ParentAsk> {
 
 /// Every wish towards a Gateway of ours, answered.
 pub(crate) fn attachments<'s>(
+    edges: &Edges,
     asks: Rows<'s, ParentAsk>,
     namespaces: Rows<'s, NamespaceFact>,
     listeners: Rows<'s, (NamespacedName, Arc<Vec<ListenerState>>)>,
 ) -> Rows<'s, (RouteKey, Attachment)> {
+    let asks = edges.carry("routes to attachment", asks);
+    let namespaces = edges.carry("namespaces to labels", namespaces);
+    let listeners = edges.carry("listeners to attachment", listeners);
     let by_namespace = asks.map(|ask| (Name::from(ask.route.name.namespace()), ask));
     let wanted = by_namespace.clone().map(|(namespace, _)| namespace);
     let known = namespaces.map(|namespace| (namespace.name.clone(), namespace));
@@ -117,8 +122,7 @@ pub(crate) fn attach(
             continue;
         }
         any_allowed = true;
-        let common: Vec<Hostname> =
-            ask.hostnames.iter().filter_map(|host| listener.hostname.intersect(host)).collect();
+        let common: Vec<Hostname> = ask.hostnames.iter().filter_map(|host| listener.hostname.intersect(host)).collect();
         if !common.is_empty() {
             bindings.push(bind(listener, common, listeners));
         }
@@ -244,7 +248,10 @@ mod tests {
         assert_eq!(outcome(&ask("infra", Some("web"), Some(443), &["a.com"]), &same), Err(Reason::NoMatchingParent));
         assert_eq!(outcome(&ask("shop", None, None, &["a.com"]), &same), Err(Reason::NotAllowedByListeners));
         assert_eq!(outcome(&ask("infra", None, None, &["b.com"]), &same), Err(Reason::NoMatchingListenerHostname));
-        assert_eq!(outcome(&ask("infra", None, None, &["a.com"]), &same), Ok(vec![("web".into(), vec!["a.com".into()])]));
+        assert_eq!(
+            outcome(&ask("infra", None, None, &["a.com"]), &same),
+            Ok(vec![("web".into(), vec!["a.com".into()])])
+        );
     }
 
     #[test]

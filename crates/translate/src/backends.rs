@@ -1,5 +1,6 @@
 //! Backend references: permitted, found, resolved to a Service port.
 
+use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
 use crate::names::{Backend, ClusterKey};
 use serde::{Deserialize, Serialize};
@@ -74,31 +75,39 @@ pub(crate) fn asks(route: &RouteFact) -> Vec<BackendAsk> {
 
 /// Every reference, resolved.
 pub(crate) fn resolutions<'s>(
+    edges: &Edges,
     asks: Rows<'s, BackendAsk>,
     grants: Rows<'s, GrantFact>,
     services: Rows<'s, Arc<ServiceFact>>,
 ) -> Rows<'s, (RouteKey, (BackendRef, Resolution))> {
+    let grants = edges.carry("grants to references", grants);
+    let services = edges.carry("services to references", services);
     let crossing = asks.clone().filter(BackendAsk::needs_grant).map(|ask| (ask.grant_key(), ask));
     let wanted = crossing.clone().map(|(key, _)| key);
     let filed = grants.map(|grant| (GrantKey::of(&grant), grant.to_name));
-    let permitted = lookup("grants", wanted, filed, |known| known.iter().map(|name| (*name).clone()).collect::<Permitted>());
+    let permitted =
+        lookup("grants", wanted, filed, |known| known.iter().map(|name| (*name).clone()).collect::<Permitted>());
     let crossing = crossing
         .arrange_by_key_named("backend asks by grant")
         .join_core(permitted.arrange_by_key_named("grants"), |_key, ask, permitted| {
             Some((ask.clone(), permits(permitted, &ask.target)))
         });
-    let asks = asks.filter(|ask| !ask.needs_grant()).map(|ask| (ask, true)).concat(crossing);
+    let within = asks.filter(|ask| !ask.needs_grant()).map(|ask| (ask, true));
+    let asks = edges
+        .carry("references within a namespace", within)
+        .concat(edges.carry("references that cross namespaces", crossing));
 
     let by_service = asks.map(|(ask, permitted)| (ask.target.name.clone(), (ask, permitted)));
     let wanted = by_service.clone().map(|(service, _)| service);
     let named = services.map(|service| (service.name.clone(), service));
     let states = lookup("services", wanted, named, |known| known.first().map(|service| (*service).clone()));
-    by_service
-        .arrange_by_key_named("backend asks by service")
-        .join_core(states.arrange_by_key_named("services"), |_service, (ask, permitted), service| {
+    by_service.arrange_by_key_named("backend asks by service").join_core(
+        states.arrange_by_key_named("services"),
+        |_service, (ask, permitted), service| {
             let resolution = resolve(&ask.target, *permitted, service.as_deref());
             Some((ask.route.clone(), (ask.target.clone(), resolution)))
-        })
+        },
+    )
 }
 
 /// Whether one of the permitted names is the target's.

@@ -1,6 +1,7 @@
 //! Endpoint assignments: for every cluster that somebody references, the members its Service port has in all the
 //! Service's slices. A cluster without members has an empty assignment, which is sent: it is the truth.
 
+use crate::edges::Edges;
 use crate::lookup::Rows;
 use crate::names::Backend;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,13 @@ enum ServiceInput {
 }
 
 /// Cluster and assignment of every wanted backend.
-pub(crate) fn assignments<'s>(wanted: Rows<'s, Backend>, slices: Rows<'s, Arc<SliceFact>>) -> Rows<'s, Row> {
+pub(crate) fn assignments<'s>(
+    edges: &Edges,
+    wanted: Rows<'s, Backend>,
+    slices: Rows<'s, Arc<SliceFact>>,
+) -> Rows<'s, Row> {
+    let wanted = edges.carry("clusters that are wanted", wanted);
+    let slices = edges.carry("slices to assignments", slices);
     let wanted = wanted.map(|backend| (backend.cluster.service.clone(), ServiceInput::Wanted(backend)));
     let slices = slices.flat_map(|slice| slice.service.clone().map(|service| (service, ServiceInput::Slice(slice))));
     let rows = wanted.concat(slices).reduce_named("assignments by service", |_: &NamespacedName, input, output| {
@@ -110,11 +117,7 @@ mod tests {
 
     fn members(port_name: &str, slices: &[&SliceFact]) -> Vec<String> {
         let backend = Backend {
-            cluster: ClusterKey {
-                service: NamespacedName::parse("shop/cart"),
-                port: 80,
-                upstream: Upstream::Http1,
-            },
+            cluster: ClusterKey { service: NamespacedName::parse("shop/cart"), port: 80, upstream: Upstream::Http1 },
             port_name: port_name.into(),
             transport: Transport::Tcp,
         };

@@ -3,6 +3,7 @@
 //! Two views of one verdict leave here: [`GatewayState`] for status, and the listeners alone for attachment, so that
 //! an edit that changes no listener re-derives no route.
 
+use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
 use crate::names::listener_name;
 use serde::{Deserialize, Serialize};
@@ -71,12 +72,13 @@ pub(crate) enum Verdict {
 
 /// Every Gateway that is not a foreign controller's, with its verdict.
 pub(crate) fn judge<'s>(
+    edges: &Edges,
     controller: Name,
     classes: Rows<'s, ClassFact>,
     gateways: Rows<'s, Arc<GatewayFact>>,
 ) -> Rows<'s, (NamespacedName, Verdict)> {
     let wanted = gateways.clone().map(|gateway| gateway.class.clone());
-    let named = classes.map(|class| (class.name.clone(), class));
+    let named = edges.carry("classes to Gateways", classes).map(|class| (class.name.clone(), class));
     let states = lookup("class by name", wanted, named, move |known| class_state(&controller, known.first().copied()));
     gateways
         .map(|gateway| (gateway.class.clone(), gateway))
@@ -84,6 +86,14 @@ pub(crate) fn judge<'s>(
         .join_core(states.arrange_by_key_named("class states"), |_class, gateway, state| {
             verdict(gateway, state).map(|verdict| (gateway.name.clone(), verdict))
         })
+}
+
+/// The Gateway, if it is ours.
+pub(crate) fn ours((_, verdict): (NamespacedName, Verdict)) -> Option<GatewayState> {
+    match verdict {
+        Verdict::Ours(state) => Some(state),
+        Verdict::NoClass(_) => None,
+    }
 }
 
 /// What a Gateway may conclude of the class it names.
@@ -110,8 +120,8 @@ pub(crate) fn verdict(gateway: &Arc<GatewayFact>, class: &ClassState) -> Option<
 
 fn resolve(gateway: &Arc<GatewayFact>, class_accepted: bool) -> GatewayState {
     let problems = problems(&gateway.listeners);
-    let refused = refusal(gateway, class_accepted)
-        .or_else(|| problems.iter().all(Option::is_some).then(|| no_listener(gateway)));
+    let refused =
+        refusal(gateway, class_accepted).or_else(|| problems.iter().all(Option::is_some).then(|| no_listener(gateway)));
     let listeners = gateway.listeners.iter().zip(problems).map(|(listener, problem)| {
         let (kinds, bad_kinds) = route_kinds(listener);
         ListenerState {

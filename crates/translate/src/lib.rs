@@ -21,6 +21,7 @@ use timely::worker::Worker;
 mod assemble;
 mod attach;
 mod backends;
+mod edges;
 mod endpoints;
 mod gateways;
 mod lookup;
@@ -31,7 +32,8 @@ pub mod reference;
 mod status;
 
 use differential_dataflow::operators::ThresholdTotal;
-use gateways::Verdict;
+pub use edges::EDGES;
+use edges::Edges;
 use lower::{RouteInput, RouteOutput};
 use status::{GatewayInput, OtherInput};
 
@@ -40,6 +42,16 @@ use status::{GatewayInput, OtherInput};
 pub struct Config {
     /// `spec.controllerName` of the classes that are ours.
     pub controller: Name,
+    /// The one of [`EDGES`] that is cut, so that a test can show that it would notice; none in earnest.
+    pub cut: Option<Name>,
+}
+
+impl Config {
+    /// The whole dataflow, for the classes of this controller.
+    #[must_use]
+    pub fn new(controller: Name) -> Self {
+        Config { controller, cut: None }
+    }
 }
 
 /// Where one worker's output rows go: batches of changes, each with its epoch.
@@ -99,6 +111,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
     let mut inputs = Inputs::new();
     let probe = ProbeHandle::new();
     let controller = config.controller.clone();
+    let edges = Edges { cut: config.cut.clone() };
     worker.dataflow_named::<Epoch, _, _>("tidegate", |scope| {
         let classes = inputs.classes.to_collection(scope);
         let gateways = inputs.gateways.to_collection(scope);
@@ -110,50 +123,48 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let findings = inputs.findings.to_collection(scope);
 
         // Gateways of our classes, with the verdict on their listeners.
-        let verdicts = gateways::judge(controller.clone(), classes.clone(), gateways);
-        let ours = verdicts.clone().flat_map(|(_, verdict)| match verdict {
-            Verdict::Ours(state) => Some(state),
-            Verdict::NoClass(_) => None,
-        });
+        let verdicts = gateways::judge(&edges, controller.clone(), classes.clone(), gateways);
+        let ours = edges.carry("verdicts to Gateways of ours", verdicts.clone()).flat_map(gateways::ours);
 
         // Which listeners take which route, for which hosts.
         let listeners = ours.clone().map(|state| (state.fact.name.clone(), state.listeners));
         let asks = routes.clone().flat_map(|route| attach::asks(&route));
-        let attachments = attach::attachments(asks, namespaces, listeners);
+        let attachments = attach::attachments(&edges, asks, namespaces, listeners);
 
         // What the routes' backend references lead to.
         let asks = routes.clone().flat_map(|route| backends::asks(&route));
-        let resolutions = backends::resolutions(asks, grants, services);
+        let resolutions = backends::resolutions(&edges, asks, grants, services);
 
         // Routes to entries, uses and status.
-        let route_inputs = routes
-            .map(|route| (route.key.clone(), RouteInput::Fact(route)))
-            .concat(attachments.clone().map(|(route, attachment)| (route, RouteInput::Attached(attachment))))
-            .concat(resolutions.map(|(route, (target, found))| (route, RouteInput::Backend(target, found))))
-            .concat(findings.clone().flat_map(route_finding));
+        let route_inputs = edges
+            .carry("routes to lowering", routes.map(|route| (route.key.clone(), RouteInput::Fact(route))))
+            .concat(edges.carry("attachments to lowering", attachments.clone().map(lower::attached)))
+            .concat(edges.carry("resolutions to lowering", resolutions.map(lower::resolved)))
+            .concat(edges.carry("findings to routes", findings.clone().flat_map(route_finding)));
         let lowered = lower::lowered(route_inputs);
 
         // Virtual hosts, and the clusters that somebody references.
         let domains = ours.clone().flat_map(|state| assemble::listener_domains(&state));
-        let hosts = assemble::virtual_hosts(domains, lowered.clone().flat_map(entry));
-        let members = lowered.clone().flat_map(used).distinct_total();
+        let hosts = assemble::virtual_hosts(&edges, domains, lowered.clone().flat_map(entry));
+        let members = edges.once("members, each once", lowered.clone().flat_map(used));
         let wanted = members.clone().map(|(_, backend)| backend).distinct_total();
-        let assignments = endpoints::assignments(wanted, slices);
+        let assignments = endpoints::assignments(&edges, wanted, slices);
 
         // Status, from the same rows.
-        let gateway_inputs = verdicts
-            .map(|(gateway, verdict)| (gateway, GatewayInput::Verdict(verdict)))
-            .concat(attachments.flat_map(attached).distinct_total().map(|(gateway, listener, _route)| {
-                (gateway, GatewayInput::Attached(listener))
-            }))
-            .concat(findings.clone().flat_map(gateway_finding));
-        let other_inputs = classes
-            .filter(move |class| class.controller == controller)
-            .map(|class| (ObjectKey::new(Kind::GatewayClass, "", &class.name), OtherInput::Class(class)))
-            .concat(findings.flat_map(other_finding));
+        let attached = edges.once("attached routes, each once", attachments.flat_map(attached));
+        let verdicts = verdicts.map(|(gateway, verdict)| (gateway, GatewayInput::Verdict(verdict)));
+        let attached = attached.map(|(gateway, listener, _route)| (gateway, GatewayInput::Attached(listener)));
+        let gateway_inputs = edges
+            .carry("verdicts to status", verdicts)
+            .concat(edges.carry("attachments to status", attached))
+            .concat(edges.carry("findings to Gateways", findings.clone().flat_map(gateway_finding)));
+        let classes = classes.filter(move |class| class.controller == controller).map(other_class);
+        let other_inputs = edges
+            .carry("classes to status", classes)
+            .concat(edges.carry("findings to others", findings.flat_map(other_finding)));
         let statuses = status::gateway_statuses(gateway_inputs)
             .concat(status::other_statuses(other_inputs))
-            .concat(lowered.flat_map(route_status));
+            .concat(edges.carry("status of routes", lowered.flat_map(route_status)));
 
         ours.flat_map(|state| gateways::rows(&state))
             .concat(hosts)
@@ -196,11 +207,14 @@ fn route_status((route, output): Lowered) -> Option<(ObjectKey, Arc<DerivedStatu
 fn attached((route, attachment): (RouteKey, attach::Attachment)) -> Vec<(NamespacedName, Name, RouteKey)> {
     match attachment.outcome {
         attach::Outcome::Refused(..) => Vec::new(),
-        attach::Outcome::Bound(bindings) => bindings
-            .into_iter()
-            .map(|binding| (attachment.gateway.clone(), binding.listener, route.clone()))
-            .collect(),
+        attach::Outcome::Bound(bindings) => {
+            bindings.into_iter().map(|binding| (attachment.gateway.clone(), binding.listener, route.clone())).collect()
+        }
     }
+}
+
+fn other_class(class: ClassFact) -> (ObjectKey, OtherInput) {
+    (ObjectKey::new(Kind::GatewayClass, "", &class.name), OtherInput::Class(class))
 }
 
 type FindingRow = (ObjectKey, Finding);

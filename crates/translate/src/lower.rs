@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    BackendFact, BackendRef, DerivedStatus, Filter, Finding, HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name,
-    NamespacedName, RedirectFact, RouteFact, RouteKey, RuleFact, Upstream,
+    BackendFact, BackendRef, DerivedStatus, Filter, Finding, HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER,
+    Name, NamespacedName, RedirectFact, RouteFact, RouteKey, RuleFact, Upstream,
 };
 use tidegate_xds::{encode, ir};
 
@@ -23,6 +23,14 @@ pub(crate) enum RouteInput {
     Attached(Attachment),
     Backend(BackendRef, Resolution),
     Finding(Finding),
+}
+
+pub(crate) fn attached((route, attachment): (RouteKey, Attachment)) -> (RouteKey, RouteInput) {
+    (route, RouteInput::Attached(attachment))
+}
+
+pub(crate) fn resolved((route, (target, found)): (RouteKey, (BackendRef, Resolution))) -> (RouteKey, RouteInput) {
+    (route, RouteInput::Backend(target, found))
 }
 
 /// What a route is lowered to.

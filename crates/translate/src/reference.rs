@@ -88,7 +88,8 @@ pub fn translate(config: &Config, facts: &BTreeSet<Fact>) -> BTreeSet<Row> {
         }
     }
     for domain in &domains {
-        let carried = assemble::wider(domain).into_iter().flat_map(|(from, _)| entries.get(&from).into_iter().flatten());
+        let carried =
+            assemble::wider(domain).into_iter().flat_map(|(from, _)| entries.get(&from).into_iter().flatten());
         let host = assemble::virtual_host(&domain.0.host, carried.map(|ranked| &ranked.entry));
         let HostKey { gateway, table, host: name } = domain.0.clone();
         rows.insert(Row::VirtualHost(gateway, table, name, host));
@@ -120,10 +121,7 @@ fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verd
     verdicts
 }
 
-fn attachments(
-    facts: &Facts<'_>,
-    verdicts: &BTreeMap<NamespacedName, Verdict>,
-) -> BTreeMap<RouteKey, Vec<Attachment>> {
+fn attachments(facts: &Facts<'_>, verdicts: &BTreeMap<NamespacedName, Verdict>) -> BTreeMap<RouteKey, Vec<Attachment>> {
     let mut attachments: BTreeMap<RouteKey, Vec<Attachment>> = BTreeMap::new();
     for route in &facts.routes {
         let labels = facts.namespaces.get(route.key.name.namespace()).map(|namespace| &*namespace.labels);

@@ -110,8 +110,8 @@ pub(super) async fn check(stack: &Stack) -> Result<()> {
             Err(error) => (vec![error.to_string()], false),
         };
         wrong += usize::from(!right);
-        let version = if call.http2 { " (HTTP/2)" } else { "" };
-        let request = format!("{}:{}{}{version}", call.host, call.address.port(), call.path);
+        let version = if call.http2 { " by HTTP/2" } else { "" };
+        let request = format!("{}{} at :{}{version}", call.host, call.path, call.address.port());
         table.add_row([request, expected.join("\n"), got.join("\n"), if right { "ok" } else { "WRONG" }.to_owned()]);
     }
     let share = share_of_v2(stack.web()).await?;

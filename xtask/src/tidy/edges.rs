@@ -39,7 +39,7 @@ const TABLE: &[Row] = &[
     Row("tidegate-ads-client", Words(&["tidegate-translate", "kube"])),
     Row("testkit", WorkspaceBut(&[])),
     Row("tidegate-scenarios", Words(&[])),
-    Row("tidegate-benches", Words(&[])),
+    Row("benches", Words(&[])),
     Row("xtask", Words(&["tidegate-translate", "tidegate-engine", "timely"])),
 ];
 
@@ -47,9 +47,9 @@ const TABLE: &[Row] = &[
 const NOBODY_BUT: &[(&str, &[&str])] = &[
     ("tidegate", &[]),
     ("xtask", &[]),
-    ("testkit", &["xtask"]),
+    ("testkit", &["xtask", "tidegate-scenarios", "benches"]),
     ("tidegate-scenarios", &[]),
-    ("tidegate-benches", &[]),
+    ("benches", &[]),
 ];
 
 /// The packages that a word of the table stands for.

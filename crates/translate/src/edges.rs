@@ -1,0 +1,66 @@
+//! The named edges of the dataflow, and how a test cuts one of them.
+//!
+//! A test that cannot fail is a defect. So every place where collections meet, and every place where equal rows are
+//! counted once, has a name, and a dataflow can be built with one of them cut: rows stop there, or are counted as often
+//! as they come. The comparison with the reference must notice each. In a dataflow without a cut this costs nothing: the
+//! decision falls while it is built.
+
+use crate::lookup::Rows;
+use differential_dataflow::ExchangeData;
+use differential_dataflow::operators::ThresholdTotal;
+use std::hash::Hash;
+use tidegate_model::Name;
+
+/// Every edge that can be cut.
+pub const EDGES: [&str; 27] = [
+    "classes to Gateways",
+    "verdicts to status",
+    "verdicts to Gateways of ours",
+    "namespaces to labels",
+    "listeners to attachment",
+    "routes to attachment",
+    "grants to references",
+    "references that cross namespaces",
+    "references within a namespace",
+    "services to references",
+    "routes to lowering",
+    "attachments to lowering",
+    "resolutions to lowering",
+    "findings to routes",
+    "domains of listeners",
+    "domains of entries",
+    "virtual hosts without entries",
+    "entries of virtual hosts",
+    "members, each once",
+    "clusters that are wanted",
+    "slices to assignments",
+    "attachments to status",
+    "attached routes, each once",
+    "findings to Gateways",
+    "classes to status",
+    "findings to others",
+    "status of routes",
+];
+
+/// Builds edges, all of them but one whole.
+#[derive(Clone)]
+pub(crate) struct Edges {
+    pub(crate) cut: Option<Name>,
+}
+
+impl Edges {
+    fn is_cut(&self, name: &'static str) -> bool {
+        assert!(EDGES.contains(&name), "{name} is an edge that no test would cut");
+        self.cut.as_ref().is_some_and(|cut| *cut == name)
+    }
+
+    /// The rows, unless this edge is cut.
+    pub(crate) fn carry<'s, D: ExchangeData>(&self, name: &'static str, rows: Rows<'s, D>) -> Rows<'s, D> {
+        if self.is_cut(name) { rows.filter(|_| false) } else { rows }
+    }
+
+    /// The rows, each once; as often as they come if this edge is cut.
+    pub(crate) fn once<'s, D: ExchangeData + Hash>(&self, name: &'static str, rows: Rows<'s, D>) -> Rows<'s, D> {
+        if self.is_cut(name) { rows } else { rows.distinct_total() }
+    }
+}
