@@ -151,25 +151,18 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
     Ok(App { ads: ads_address, admin: admin_address, engine, supervisor })
 }
 
-/// Hands what the sources say to the engine.
+/// Hands what the sources say to the engine, until the sources have ended: a source whose events nobody takes would
+/// call that an error.
 async fn intake(
     mut queue: mpsc::Receiver<Vec<tidegate_log::Event>>,
     engine: EngineHandle,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let feed = async {
-        while let Some(batch) = queue.recv().await {
-            if engine.send(batch).await.is_err() {
-                break;
-            }
-        }
-        // Whoever ended, source or engine, says so itself.
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = feed => {}
+    while let Some(batch) = queue.recv().await {
+        // An engine that has ended is reported by its own task.
+        let _ended = engine.send(batch).await;
     }
+    stop.cancelled().await;
     Ok(())
 }
 

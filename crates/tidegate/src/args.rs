@@ -37,7 +37,7 @@ Exit codes:
   2  the command line cannot be used: an unknown flag, a value that makes no sense, a directory that is not there
 
 Environment:
-  TIDEGATE_LOG  what is logged to stderr, for example info (default), debug, tidegate_ads=debug,info";
+  TIDEGATE_LOG  what is logged to stderr, for example info (default), debug, or info,tidegate_ads=debug,h2=debug";
 
 #[cfg(test)]
 mod tests {

@@ -61,9 +61,11 @@ impl Serve {
     fn start(dir: &Path, more: &[&str]) -> Serve {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
             .args(["serve", "--ads", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "json", "--manifests"])
-            .arg(dir)
+            // By a relative name, as people call it.
+            .arg(dir.file_name().unwrap())
+            .current_dir(dir.parent().unwrap())
             .args(more)
-            .env("TIDEGATE_LOG", "debug")
+            .env("TIDEGATE_LOG", "trace")
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();

@@ -68,35 +68,22 @@ impl Follower {
         if first {
             tracing::info!(epoch = newest.epoch, gateways, clusters, "ready");
         }
-        tracing::debug!(epoch = newest.epoch, gateways, clusters, statuses, "published");
+        tracing::trace!(epoch = newest.epoch, gateways, clusters, statuses, "published");
     }
 
     /// Takes what a client told us.
     async fn observe(&mut self, observation: &Observation) {
         let event = match observation {
-            Observation::Connected { client, gateway, delta } => {
-                let protocol = if *delta { "delta" } else { "sotw" };
-                tracing::info!(%client, %gateway, protocol, "client connected");
+            Observation::Connected { client, gateway, delta: _ } => {
                 Some(Event::Connect { client: client.clone(), gateway: gateway.clone() })
             }
-            Observation::Disconnected { client } => {
-                tracing::info!(%client, "client disconnected");
-                Some(Event::Disconnect { client: client.clone() })
-            }
-            Observation::Rejected { client, gateway, kind, epoch, resources, detail } => {
-                let names: Vec<&str> = resources.iter().map(|(name, _)| name.as_str()).collect();
-                let resources_shown = names.join(", ");
-                tracing::warn!(
-                    %client, %gateway, r#type = kind.short(), epoch, resources = resources_shown, %detail,
-                    "client rejected a response"
-                );
-                Some(Event::Rejected {
-                    client: client.clone(),
-                    resource_type: *kind,
-                    resources: resources.clone(),
-                    detail: detail.to_string(),
-                })
-            }
+            Observation::Disconnected { client } => Some(Event::Disconnect { client: client.clone() }),
+            Observation::Rejected { client, gateway: _, kind, epoch: _, resources, detail } => Some(Event::Rejected {
+                client: client.clone(),
+                resource_type: *kind,
+                resources: resources.clone(),
+                detail: detail.to_string(),
+            }),
             Observation::Acked { .. } => None,
         };
         self.board.lock().expect("nobody panics while holding the board").observe(observation, (self.clock)());

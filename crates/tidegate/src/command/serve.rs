@@ -92,8 +92,11 @@ impl ServeArgs {
         if let Some(file) = &self.record {
             check_recording(file, &self.manifests)?;
         }
+        // Absolute, because that is how the system reports changes below it, and unambiguous in what is said of files.
+        let manifests = std::path::absolute(&self.manifests)
+            .map_err(|error| Failure::Usage(format!("--manifests {}: {error}", self.manifests.display())))?;
         Ok(AppConfig {
-            manifests: self.manifests,
+            manifests,
             poll: self.poll,
             ads: self.ads,
             admin: self.admin,
