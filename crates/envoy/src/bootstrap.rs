@@ -110,14 +110,19 @@ impl Bootstrap {
     /// The bootstrap as a value.
     #[must_use]
     pub fn to_json(&self) -> Value {
+        const CONNECTION_LIMIT: &str =
+            "envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig";
         let mut whole = json!({
             "node": self.node(),
-            "layered_runtime": { "layers": [
-                { "name": "static", "static_layer": {
-                    "overload.global_downstream_max_connections": MAX_DOWNSTREAM_CONNECTIONS,
-                } },
-                { "name": "admin", "admin_layer": {} },
-            ] },
+            "overload_manager": { "resource_monitors": [{
+                "name": "envoy.resource_monitors.global_downstream_max_connections",
+                "typed_config": {
+                    "@type": format!("type.googleapis.com/{CONNECTION_LIMIT}"),
+                    "max_active_downstream_connections": MAX_DOWNSTREAM_CONNECTIONS,
+                },
+            }] },
+            // An empty layer that the admin interface can write to.
+            "layered_runtime": { "layers": [{ "name": "admin", "admin_layer": {} }] },
             "dynamic_resources": self.dynamic_resources(),
             "static_resources": { "clusters": [self.xds_cluster()] },
         });

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegate_envoy::process::{Error, validate};
 use tidegate_envoy::supervise::{Backoff, supervise};
-use tidegate_envoy::{Binary, Bootstrap, Options, Process};
+use tidegate_envoy::{Binary, Bootstrap, LogTo, Options, Process};
 use tidegate_model::NamespacedName;
 
 const STATIC_ONLY: &str = "admin: { address: { socket_address: { address: 127.0.0.1, port_value: 0 } } }";
@@ -33,6 +33,21 @@ async fn every_form_of_bootstrap_is_valid_to_envoy() {
     }
     let refused = validate(&envoy, "node: { identity: x }").await.unwrap_err();
     assert!(matches!(&refused, Error::Invalid { log } if log.contains("identity")), "{refused}");
+}
+
+#[tokio::test]
+async fn envoy_has_nothing_to_warn_of_in_a_bootstrap() {
+    let config = bootstrap("127.0.0.1:1").to_yaml();
+    let scratch = tempfile::tempdir().unwrap();
+    let log = scratch.path().join("envoy.log");
+    let options = Options { log: LogTo::File(log.clone()), ..Options::default() };
+    let process = Process::start(&envoy().await, &config, &options).await.unwrap();
+    process.stop().await.unwrap();
+    let text = std::fs::read_to_string(log).unwrap();
+    // That nobody answers at port 1 is the one thing that it may complain of.
+    let warnings: Vec<&str> =
+        text.lines().filter(|line| line.contains("[warning]") && !line.contains("gRPC")).collect();
+    assert!(warnings.is_empty() && text.contains("[info]"), "{warnings:#?}");
 }
 
 #[tokio::test]
