@@ -17,6 +17,7 @@ pub use google::protobuf::Any;
     missing_docs,
     unreachable_pub,
     clippy::all,
+    clippy::allow_attributes_without_reason,
     clippy::too_many_lines,
     rustdoc::all,
     reason = "generated from the protos, which are documented where they are published"

@@ -1,6 +1,8 @@
 //! What a real Envoy makes of what is encoded. Needs one: `ENVOY_BIN=/path/to/envoy cargo test -p tidegate-xds --test
 //! envoy -- --ignored`.
 
+#![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
