@@ -115,6 +115,7 @@ fn notices(seed: u64, cut: &str) -> bool {
         }
         false
     };
+    // An assertion of the store counts too.
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(play)).unwrap_or(true)
 }
 

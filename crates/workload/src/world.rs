@@ -211,14 +211,14 @@ fn listener(random: &mut Random, index: usize) -> Value {
     let mut listener = json!({
         "name": format!("l{index}"),
         "port": random.pick(&[80, 80, 81]),
-        "protocol": if random.chance(92) { "HTTP" } else { *random.pick(&["TCP", "UDP", "EXAMPLE"]) },
+        "protocol": if random.chance(95) { "HTTP" } else { *random.pick(&["TCP", "UDP", "EXAMPLE"]) },
     });
     let hostname = *random.pick(&HOSTS);
     if !hostname.is_empty() && listener["protocol"] == "HTTP" {
         listener["hostname"] = hostname.into();
     }
     let namespaces = match random.below(4) {
-        0 => json!({"from": "Same"}),
+        0 if random.chance(50) => json!({"from": "Same"}),
         1 => json!({"from": "Selector", "selector": {"matchLabels": {"team": "x"}}}),
         2 => json!({"from": "Selector", "selector": {"matchExpressions": [
             {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["shop", "infra"]}]}}),
@@ -235,7 +235,15 @@ fn listener(random: &mut Random, index: usize) -> Value {
 }
 
 fn route(random: &mut Random) -> Value {
-    let parents: Vec<Value> = (0..1 + random.below(2)).map(|_| parent(random)).collect();
+    let mut parents: Vec<Value> = (0..1 + random.below(2)).map(|_| parent(random)).collect();
+    if random.chance(20) {
+        // One listener reached by two references: attached once all the same.
+        let listener = format!("l{}", random.below(2));
+        let twice = json!({"name": random.pick(&GATEWAYS), "namespace": random.pick(&NAMESPACES), "sectionName": listener});
+        let mut again = twice.clone();
+        again["port"] = json!(random.pick(&[80, 81]));
+        parents = vec![twice, again];
+    }
     let rules: Vec<Value> = (0..1 + random.below(3)).map(|_| rule(random)).collect();
     let mut spec = json!({"parentRefs": parents, "rules": rules});
     let hostnames: Vec<&str> =
