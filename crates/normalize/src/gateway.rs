@@ -125,7 +125,7 @@ fn protocol(name: Name) -> Protocol {
 fn hostname(field: &Node<'_>, report: &mut Report) -> Hostname {
     let Some(name) = field.name(&HOSTNAME, report) else { return Hostname::any() };
     if is_ip(&name) {
-        report.invalid(field, format!("{} is an IP address; use a hostname, or none for every host", quote(&name)));
+        report.unsupported(field, format!("{} is an IP address; use a hostname, or none for every host", quote(&name)));
     }
     Hostname::new(&name)
 }

@@ -97,7 +97,10 @@ fn hostnames(list: &Node<'_>, report: &mut Report) -> Vec<Hostname> {
     for item in list.items(MAX_HOSTNAMES, report) {
         let Some(name) = item.required_name(&HOSTNAME, report) else { continue };
         if is_ip(&name) {
-            report.invalid(&item, format!("{} is an IP address; use a hostname, or none for every host", quote(&name)));
+            report.unsupported(
+                &item,
+                format!("{} is an IP address; use a hostname, or none for every host", quote(&name)),
+            );
             continue;
         }
         let hostname = Hostname::new(&name);

@@ -49,11 +49,14 @@ pub(crate) fn check(pattern: &str) -> Result<(), String> {
     ast::visit(&ast, Re2 { repeats: Vec::new() })?;
     // Classes like \d are ASCII in RE2. An expression that does not parse like that names characters beyond ASCII.
     let ascii = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern);
-    let hir = ascii.or_else(|_| regex_syntax::Parser::new().parse(pattern)).map_err(|error| match error {
-        regex_syntax::Error::Parse(error) => unreadable(error.kind()),
-        regex_syntax::Error::Translate(error) => unreadable(error.kind()),
-        _ => unreadable(&"it cannot be parsed"),
-    })?;
+    let hir = match ascii {
+        Ok(hir) => hir,
+        Err(_) => regex_syntax::Parser::new().parse(pattern).map_err(|error| match error {
+            regex_syntax::Error::Parse(error) => unreadable(error.kind()),
+            regex_syntax::Error::Translate(error) => unreadable(error.kind()),
+            _ => unreadable(&"it cannot be parsed"),
+        })?,
+    };
     if instructions(&hir) > MAX_INSTRUCTIONS {
         return Err("is a regular expression that compiles to more than a proxy takes; lower its repeat counts".into());
     }

@@ -108,7 +108,14 @@ const FIELDS: [&str; 86] = [
 ];
 
 /// Adds a remark for every unknown field, and one if the object does not decode where nothing else is wrong.
+///
+/// An EndpointSlice with a `uid` is left alone: an API server has it from a controller and dropped what it does not know,
+/// slices are most of all events, and this check is four fifths of the time it takes to normalize one (56 of 72 us at
+/// ten endpoints, dev profile).
 pub(crate) fn check(object: &Object, report: &mut Report) {
+    if object.key.kind == Kind::EndpointSlice && object.body.pointer("/metadata/uid").is_some() {
+        return;
+    }
     let (unknown, error) = decode(object.key.kind, &object.body);
     for (index, steps) in unknown.iter().enumerate() {
         let field = render(steps);

@@ -1,7 +1,7 @@
 //! Label selectors.
 
 use crate::node::{Node, Report, quote};
-use crate::text::{LABEL_VALUE, QUALIFIED_KEY, any};
+use crate::text::{LABEL_VALUE, QUALIFIED_KEY, TextRule, any};
 use tidegate_model::{LabelExpression, LabelSelector, Name};
 
 /// Bound on the expressions of a selector and on the values of one. An API server has none; a selector that needs more
@@ -12,15 +12,18 @@ const MAX_PARTS: usize = 256;
 pub(crate) fn selector(node: &Node<'_>, report: &mut Report) -> Option<LabelSelector> {
     let mut own = Report::default();
     let mut selector = LabelSelector::default();
-    if !node.is_required_object(&mut own) {
+    if !node.is_present() {
+        own.unsupported(node, "is required to select by it; add it");
+    }
+    if !node.is_object(&mut own) {
         return hand_over(own, report, None);
     }
     let labels = node.field("matchLabels");
     for (key, value) in labels.entries(&mut own) {
         if let Err(message) = QUALIFIED_KEY.check(key) {
-            own.invalid(&value, message);
+            own.unsupported(&value, message);
         }
-        if let Some(text) = value.required_name(&LABEL_VALUE, &mut own) {
+        if let Some(text) = label(&value, &LABEL_VALUE, &mut own) {
             selector.labels.insert(Name::from(key), text);
         }
     }
@@ -29,6 +32,18 @@ pub(crate) fn selector(node: &Node<'_>, report: &mut Report) -> Option<LabelSele
         selector.expressions.extend(expression(&item, &mut own));
     }
     hand_over(own, report, Some(selector))
+}
+
+/// A key or value that keeps `rule`. An API server asks only for a text, so breaking the rule is no reason to refuse.
+fn label(node: &Node<'_>, rule: &TextRule, own: &mut Report) -> Option<Name> {
+    let text = if node.demand(own) { node.text(own)? } else { return None };
+    match rule.check(text) {
+        Ok(()) => Some(Name::from(text)),
+        Err(message) => {
+            own.unsupported(node, message);
+            None
+        }
+    }
 }
 
 /// What is wrong with a selector concerns the one who uses it, not the whole object: an API server accepts any operator.
@@ -41,26 +56,28 @@ fn hand_over(own: Report, report: &mut Report, selector: Option<LabelSelector>) 
 }
 
 fn expression(item: &Node<'_>, own: &mut Report) -> Option<LabelExpression> {
-    let key = item.field("key").required_name(&QUALIFIED_KEY, own)?;
+    let key = label(&item.field("key"), &QUALIFIED_KEY, own)?;
     let operator = item.field("operator");
     let chosen = operator.required_name(&any(1, 63), own)?;
     let list = item.field("values");
-    let values: Vec<Name> =
-        list.items(MAX_PARTS, own).filter_map(|value| value.required_name(&LABEL_VALUE, own)).collect();
+    let values: Vec<Name> = list.items(MAX_PARTS, own).filter_map(|value| label(&value, &LABEL_VALUE, own)).collect();
     let wants_values = match &*chosen {
         "In" | "NotIn" => true,
         "Exists" | "DoesNotExist" => false,
         other => {
-            own.invalid(&operator, format!("{} is no operator; use In, NotIn, Exists or DoesNotExist", quote(other)));
+            own.unsupported(
+                &operator,
+                format!("{} is no operator; use In, NotIn, Exists or DoesNotExist", quote(other)),
+            );
             return None;
         }
     };
     if wants_values && values.is_empty() {
-        own.invalid(&list, format!("{chosen} needs at least one value; add it or use Exists"));
+        own.unsupported(&list, format!("{chosen} needs at least one value; add it or use Exists"));
         return None;
     }
     if !wants_values && !values.is_empty() {
-        own.invalid(&list, format!("{chosen} takes no values; remove them or use In"));
+        own.unsupported(&list, format!("{chosen} takes no values; remove them or use In"));
         return None;
     }
     Some(match &*chosen {

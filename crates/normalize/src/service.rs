@@ -5,7 +5,7 @@ use crate::node::{Node, Report, quote};
 use crate::text::{PORT_NAME, PRECISE_HOSTNAME, SERVICE_NAME, any, is_ip};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidegate_model::{Fact, Name, ObjectKey, ServiceFact, ServicePortFact, Transport, Upstream};
+use tidegate_model::{Fact, Finding, Name, ObjectKey, Reason, ServiceFact, ServicePortFact, Transport, Upstream};
 
 /// Bound on the ports that are read. An API server has none but the size of an object.
 const MAX_PORTS: usize = 4096;
@@ -40,7 +40,8 @@ fn external_name(spec: &Node<'_>, report: &mut Report) -> Option<Name> {
     if let Err(message) = PRECISE_HOSTNAME.check(&absolute) {
         report.invalid(&field, message);
     } else if is_ip(&absolute) {
-        report.invalid(&field, format!("{} is an IP address; use an EndpointSlice for addresses", quote(text)));
+        let message = format!("{} is an IP address, not a name; use an EndpointSlice for addresses", quote(text));
+        report.remark(Finding::new(Reason::UnsupportedValue, &field.path(), message));
     }
     Some(Name::from(absolute))
 }

@@ -109,6 +109,13 @@ fn status_and_managed_fields_are_not_the_users() {
     }
 }
 
+#[test]
+fn a_slice_that_an_api_server_stored_has_no_unknown_fields_to_look_for() {
+    let slice = with(samples()[6].clone(), "/extra", json!(1));
+    assert_eq!(rows(&facts(slice.clone())).len(), 1);
+    assert_eq!(rows(&facts(with(slice, "/metadata/uid", json!("u")))), []);
+}
+
 /// How to change a value that stands at some place of an object.
 #[derive(Clone, Debug)]
 enum Mutation {
@@ -232,4 +239,20 @@ proptest! {
             prop_assert_eq!(&normalize(&again), &result);
         }
     }
+}
+
+#[test]
+fn what_an_api_server_takes_is_admitted_though_it_is_not_supported_here() {
+    let admitted = |body: Value| crate::admit(&object(body)).iter().map(|f| f.field.to_string()).collect::<Vec<_>>();
+    for body in samples() {
+        assert_eq!(admitted(body), Vec::<String>::new());
+    }
+    let [gateway, route] = [samples()[1].clone(), samples()[2].clone()];
+    let listener = "/spec/listeners/0/allowedRoutes/namespaces/selector/matchExpressions/0/operator";
+    assert_eq!(admitted(with(gateway.clone(), listener, json!("Near"))), Vec::<String>::new());
+    assert_eq!(admitted(with(gateway, "/spec/listeners/0/port", json!(0))), ["spec.listeners[0].port"]);
+    assert_eq!(admitted(with(route.clone(), "/spec/hostnames/0", json!("10.0.0.1"))), Vec::<String>::new());
+    let path = "/spec/rules/0/matches/0/headers/0/value";
+    assert_eq!(admitted(with(route.clone(), path, json!("("))), Vec::<String>::new());
+    assert_eq!(admitted(with(route, "/spec/nothing", json!(1))), Vec::<String>::new());
 }

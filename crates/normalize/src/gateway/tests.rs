@@ -69,7 +69,7 @@ fn a_selector_that_cannot_be_evaluated_admits_nobody_and_spares_the_other_listen
         assert_eq!((&gateway.listeners[0].namespaces, gateway.findings.len()), (&AllowedNamespaces::None, 0));
         let said = rows(&facts);
         assert!(said[0].field.starts_with("spec.listeners[0].allowedRoutes.namespaces.selector"), "{said:?}");
-        assert_eq!(said[0].reason, Reason::Invalid);
+        assert_eq!(said[0].reason, Reason::UnsupportedValue);
     }
 }
 

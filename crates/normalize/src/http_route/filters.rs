@@ -4,7 +4,7 @@
 //! somebody out.
 
 use crate::node::{Node, Report, quote};
-use crate::text::{HEADER_NAME, HEADER_VALUE, PATH_REPLACEMENT, PRECISE_HOSTNAME, any, is_ip};
+use crate::text::{HEADER_NAME, HEADER_VALUE, PATH_REPLACEMENT, PRECISE_HOSTNAME, TextRule, any, has_control, is_ip};
 use std::collections::BTreeSet;
 use tidegate_model::{Filter, HeaderModifier, Name, PathModifier, RedirectFact, RewriteFact};
 
@@ -108,7 +108,7 @@ fn headers(node: &Node<'_>, report: &mut Report) -> HeaderModifier {
         let field = node.field(list_name);
         for item in field.items(MAX_HEADERS, report) {
             let name = header_name(&item.field("name"), &mut seen, report);
-            let value = item.field("value").required_name(&HEADER_VALUE, report);
+            let value = carried(&item.field("value"), &HEADER_VALUE, report);
             list.extend(name.zip(value));
         }
     }
@@ -117,6 +117,15 @@ fn headers(node: &Node<'_>, report: &mut Report) -> HeaderModifier {
         modifier.remove.extend(header_name(&item, &mut seen, report));
     }
     modifier
+}
+
+/// A text that ends up in a header.
+fn carried(field: &Node<'_>, rule: &TextRule, report: &mut Report) -> Option<Name> {
+    let text = field.required_name(rule, report)?;
+    if has_control(&text) {
+        report.unsupported(field, format!("{} has control characters; remove them", quote(&text)));
+    }
+    Some(text)
 }
 
 fn header_name(field: &Node<'_>, seen: &mut BTreeSet<String>, report: &mut Report) -> Option<Name> {
@@ -129,7 +138,7 @@ fn header_name(field: &Node<'_>, seen: &mut BTreeSet<String>, report: &mut Repor
     }
     let name = field.required_name(&HEADER_NAME, report)?;
     if !seen.insert(name.to_ascii_lowercase()) {
-        report.invalid(field, format!("{} has another action already; keep one action a header", quote(&name)));
+        report.unsupported(field, format!("{} has another action already; keep one action a header", quote(&name)));
         return None;
     }
     Some(name)
@@ -154,7 +163,7 @@ fn redirect(node: &Node<'_>, report: &mut Report) -> RedirectFact {
 fn hostname(field: &Node<'_>, report: &mut Report) -> Option<Name> {
     let name = field.name(&PRECISE_HOSTNAME, report)?;
     if is_ip(&name) {
-        report.invalid(field, format!("{} is an IP address; use a hostname", quote(&name)));
+        report.unsupported(field, format!("{} is an IP address; use a hostname", quote(&name)));
     }
     Some(name)
 }
@@ -179,6 +188,6 @@ fn path(node: &Node<'_>, report: &mut Report) -> Option<PathModifier> {
     if stray.is_present() {
         report.invalid(&stray, format!("a path of type {kind} has no {other}; remove it or change the type"));
     }
-    let value = node.field(own).required_name(&PATH_REPLACEMENT, report)?;
+    let value = carried(&node.field(own), &PATH_REPLACEMENT, report)?;
     Some(if &*kind == "ReplaceFullPath" { PathModifier::Full(value) } else { PathModifier::Prefix(value) })
 }

@@ -236,11 +236,9 @@ fn every_rule_of_parents_and_hostnames_can_be_broken() {
 }
 
 #[test]
-fn every_rule_of_a_match_can_be_broken() {
+fn every_rule_of_a_path_can_be_broken() {
     let path = "/spec/rules/0/matches/0/path";
     let value = "spec.rules[0].matches[0].path.value";
-    let headers = "/spec/rules/0/matches/0/headers";
-    let query = "/spec/rules/0/matches/0/queryParams";
     let exact = |text: &str| json!({"type": "Exact", "value": text});
     refuses(
         &base(),
@@ -270,6 +268,18 @@ fn every_rule_of_a_match_can_be_broken() {
             ),
             (path, json!({"type": "RegularExpression", "value": "/("}), value, "is not a regular expression"),
             (path, json!({"type": "RegularExpression", "value": ""}), value, "is an empty regular expression"),
+        ],
+    );
+}
+
+#[test]
+fn every_rule_of_methods_headers_and_parameters_can_be_broken() {
+    let headers = "/spec/rules/0/matches/0/headers";
+    let query = "/spec/rules/0/matches/0/queryParams";
+    refuses(
+        &base(),
+        true,
+        &[
             ("/spec/rules/0/matches/0/method", json!("get"), "spec.rules[0].matches[0].method", "use one of them"),
             ("/spec/rules/0/matches/0/method", json!("CONNECT"), "spec.rules[0].matches[0].method", "is not served"),
             (headers, json!([{"value": "1"}]), "spec.rules[0].matches[0].headers[0].name", "is required"),
@@ -334,120 +344,95 @@ fn every_rule_of_a_match_can_be_broken() {
 }
 
 #[test]
-fn every_rule_of_a_filter_can_be_broken() {
+fn every_rule_of_a_list_of_filters_can_be_broken() {
     let filters = "/spec/rules/0/filters";
-    let at = "spec.rules[0].filters[0]";
-    let set = |name: &str, value: &str| json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [{"name": name, "value": value}]}}]);
-    let headers = |settings: Value| json!([{"type": "ResponseHeaderModifier", "responseHeaderModifier": settings}]);
-    let redirect = |settings: Value| json!([{"type": "RequestRedirect", "requestRedirect": settings}]);
-    let rewrite = |settings: Value| json!([{"type": "URLRewrite", "urlRewrite": settings}]);
+    let first = "spec.rules[0].filters[0]";
+    let kind = "spec.rules[0].filters[0].type";
     let modifier = json!({"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": ["a"]}});
     let both = json!([{"type": "URLRewrite", "urlRewrite": {}}, {"type": "RequestRedirect", "requestRedirect": {}}]);
-    let name = "spec.rules[0].filters[0].requestHeaderModifier.set[0].name";
+    let stray = json!([{"type": "URLRewrite", "urlRewrite": {}, "requestMirror": {}}]);
     refuses(
         &base(),
         true,
         &[
-            (filters, json!([{}]), "spec.rules[0].filters[0].type", "is required"),
-            (filters, json!([null]), at, "is required"),
-            (filters, json!([{"type": "RateLimit"}]), "spec.rules[0].filters[0].type", "is no known filter"),
+            (filters, json!([{}]), kind, "is required"),
+            (filters, json!([null]), first, "is required"),
+            (filters, json!([{"type": "RateLimit"}]), kind, "is no known filter"),
             (filters, json!([{"type": "URLRewrite"}]), "spec.rules[0].filters[0].urlRewrite", "is required"),
-            (
-                filters,
-                json!([{"type": "URLRewrite", "urlRewrite": {}, "requestMirror": {}}]),
-                "spec.rules[0].filters[0].requestMirror",
-                "has no requestMirror",
-            ),
+            (filters, stray, "spec.rules[0].filters[0].requestMirror", "has no requestMirror"),
             (filters, json!([modifier, modifier]), "spec.rules[0].filters[1].type", "is there twice"),
+            (filters, json!(vec![modifier; 17]), "spec.rules[0].filters", "16 are allowed"),
             (filters, both, "spec.rules[0].filters", "exclude each other"),
-            (filters, set("Host", "a"), name, "use a URLRewrite filter"),
-            (filters, set(":path", "a"), name, "use a URLRewrite filter"),
-            (filters, set("a b", "a"), name, "is not a header name"),
-            (
-                filters,
-                set("a", "x\ny"),
-                "spec.rules[0].filters[0].requestHeaderModifier.set[0].value",
-                "control characters",
-            ),
-            (
-                filters,
-                headers(json!({"remove": ["HOST"]})),
-                "spec.rules[0].filters[0].responseHeaderModifier.remove[0]",
-                "Host",
-            ),
-            (
-                filters,
-                headers(json!({"remove": ["a", "A"]})),
-                "spec.rules[0].filters[0].responseHeaderModifier.remove[1]",
-                "one action a header",
-            ),
-            (
-                filters,
-                headers(json!({"set": [{"name": "a", "value": "1"}], "add": [{"name": "A", "value": "1"}]})),
-                "spec.rules[0].filters[0].responseHeaderModifier.add[0].name",
-                "one action a header",
-            ),
-            (
-                filters,
-                headers(json!({"set": [{"name": "a"}]})),
-                "spec.rules[0].filters[0].responseHeaderModifier.set[0].value",
-                "is required",
-            ),
-            (
-                filters,
-                redirect(json!({"statusCode": 300})),
-                "spec.rules[0].filters[0].requestRedirect.statusCode",
-                "is no redirect",
-            ),
-            (
-                filters,
-                redirect(json!({"scheme": "ftp"})),
-                "spec.rules[0].filters[0].requestRedirect.scheme",
-                "use one of them",
-            ),
-            (
-                filters,
-                redirect(json!({"hostname": "*.a"})),
-                "spec.rules[0].filters[0].requestRedirect.hostname",
-                "without wildcard",
-            ),
-            (
-                filters,
-                redirect(json!({"hostname": "1.2.3.4"})),
-                "spec.rules[0].filters[0].requestRedirect.hostname",
-                "is an IP address",
-            ),
-            (filters, redirect(json!({"port": 0})), "spec.rules[0].filters[0].requestRedirect.port", "from 1 to 65535"),
-            (filters, redirect(json!({})), "spec.rules[0].backendRefs", "remove backendRefs"),
-            (filters, rewrite(json!({"path": {}})), "spec.rules[0].filters[0].urlRewrite.path.type", "is required"),
-            (
-                filters,
-                rewrite(json!({"path": {"type": "Replace"}})),
-                "spec.rules[0].filters[0].urlRewrite.path.type",
-                "is no change of a path",
-            ),
-            (
-                filters,
-                rewrite(json!({"path": {"type": "ReplaceFullPath"}})),
-                "spec.rules[0].filters[0].urlRewrite.path.replaceFullPath",
-                "is required",
-            ),
-            (
-                filters,
-                rewrite(
-                    json!({"path": {"type": "ReplaceFullPath", "replaceFullPath": "/", "replacePrefixMatch": "/"}}),
-                ),
-                "spec.rules[0].filters[0].urlRewrite.path.replacePrefixMatch",
-                "remove it",
-            ),
-            (
-                filters,
-                rewrite(json!({"path": {"type": "ReplaceFullPath", "replaceFullPath": "/\r"}})),
-                "spec.rules[0].filters[0].urlRewrite.path.replaceFullPath",
-                "control characters",
-            ),
         ],
     );
+}
+
+/// A table of settings of one filter: what they are, which field of them is reported, and how.
+fn refuses_settings(kind: &str, settings: &str, table: &[(Value, &str, &str)]) {
+    for (value, field, text) in table {
+        let filters = json!([{"type": kind, settings: value}]);
+        let field = format!("spec.rules[0].filters[0].{settings}.{field}");
+        refuses(&base(), true, &[("/spec/rules/0/filters", filters, &field, text)]);
+    }
+}
+
+#[test]
+fn every_rule_of_a_header_modifier_can_be_broken() {
+    let set = |name: &str, value: &str| json!({"set": [{"name": name, "value": value}]});
+    let twice = json!({"set": [{"name": "a", "value": "1"}], "add": [{"name": "A", "value": "1"}]});
+    let many: Vec<_> = (0..17).map(|n| format!("h{n}")).collect();
+    for (kind, settings) in
+        [("RequestHeaderModifier", "requestHeaderModifier"), ("ResponseHeaderModifier", "responseHeaderModifier")]
+    {
+        refuses_settings(
+            kind,
+            settings,
+            &[
+                (set("Host", "a"), "set[0].name", "use a URLRewrite filter"),
+                (set(":path", "a"), "set[0].name", "use a URLRewrite filter"),
+                (set("a b", "a"), "set[0].name", "is not a header name"),
+                (set("a", "x\ny"), "set[0].value", "control characters"),
+                (set("a", ""), "set[0].value", "must not be empty"),
+                (json!({"set": [{"name": "a"}]}), "set[0].value", "is required"),
+                (json!({"add": [{"value": "a"}]}), "add[0].name", "is required"),
+                (json!({"remove": ["HOST"]}), "remove[0]", "Host"),
+                (json!({"remove": ["a", "A"]}), "remove[1]", "one action a header"),
+                (json!({"remove": many}), "remove", "16 are allowed"),
+                (twice.clone(), "add[0].name", "one action a header"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn every_rule_of_a_redirect_or_rewrite_can_be_broken() {
+    refuses_settings(
+        "RequestRedirect",
+        "requestRedirect",
+        &[
+            (json!({"statusCode": 300}), "statusCode", "is no redirect"),
+            (json!({"scheme": "ftp"}), "scheme", "use one of them"),
+            (json!({"hostname": "*.a"}), "hostname", "without wildcard"),
+            (json!({"hostname": "1.2.3.4"}), "hostname", "is an IP address"),
+            (json!({"port": 0}), "port", "from 1 to 65535"),
+        ],
+    );
+    let both = json!({"path": {"type": "ReplaceFullPath", "replaceFullPath": "/", "replacePrefixMatch": "/"}});
+    let break_in = json!({"path": {"type": "ReplaceFullPath", "replaceFullPath": "/\r"}});
+    refuses_settings(
+        "URLRewrite",
+        "urlRewrite",
+        &[
+            (json!({"path": {}}), "path.type", "is required"),
+            (json!({"path": {"type": "Replace"}}), "path.type", "is no change of a path"),
+            (json!({"path": {"type": "ReplaceFullPath"}}), "path.replaceFullPath", "is required"),
+            (both, "path.replacePrefixMatch", "remove it"),
+            (break_in, "path.replaceFullPath", "control characters"),
+        ],
+    );
+    let redirect = json!([{"type": "RequestRedirect", "requestRedirect": {}}]);
+    let field = "spec.rules[0].backendRefs";
+    refuses(&base(), true, &[("/spec/rules/0/filters", redirect, field, "remove backendRefs")]);
 }
 
 #[test]
