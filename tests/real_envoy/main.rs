@@ -1,0 +1,77 @@
+//! The requests of every scenario through a real Envoy, by both forms of the protocol. Envoy must take every response
+//! that it is sent.
+//!
+//! Envoy is found or installed; without one these tests fail and say what to do. `TIDEGATE_SCENARIO=b05` runs the
+//! scenarios whose names contain it.
+
+mod ask;
+
+mod stage;
+
+use stage::Stage;
+use tidegate_engine::{Config, Core};
+use tidegate_envoy::Binary;
+use tidegate_scenarios::scenario::observed::Observed;
+use tidegate_scenarios::scenario::{Scenario, seal, synced};
+use tokio::sync::Mutex;
+
+/// Scenarios listen on ports that their files name, so one runs at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
+/// Runs the requests of `scenarios` and returns what is wrong.
+async fn play(scenarios: &[Scenario], sotw: bool) -> Vec<String> {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let envoy = Binary::find_or_install(&|line| eprintln!("{line}")).await;
+    let envoy = envoy.unwrap_or_else(|error| panic!("these tests need an envoy: {error}"));
+    let mut wrong = Vec::new();
+    for scenario in scenarios {
+        let began = tokio::time::Instant::now();
+        let found = run(&envoy, scenario, sotw).await;
+        let result = if found.is_empty() { "ok" } else { "FAILED" };
+        eprintln!("{:>6} ms {} {result}", began.elapsed().as_millis(), scenario.name());
+        wrong.extend(found.into_iter().map(|text| format!("{}, {text}", scenario.name())));
+    }
+    wrong
+}
+
+/// Plays one scenario epoch by epoch.
+async fn run(envoy: &Binary, scenario: &Scenario, sotw: bool) -> Vec<String> {
+    let mut stage = Stage::set(envoy, scenario, sotw).await;
+    let mut core = Core::new(&Config::default());
+    let mut wrong = Vec::new();
+    for (index, epoch) in (0_u64..).zip(&scenario.epochs) {
+        let mut events = epoch.events.clone();
+        if index == 0 {
+            events.extend(synced());
+        }
+        let sealed = seal(&mut core, &events, index);
+        let problems = match stage.publish(sealed.clone()).await {
+            Ok(()) => ask::all(&epoch.expect.requests, &stage, Observed(&sealed)).await,
+            Err(problem) => vec![problem],
+        };
+        wrong.extend(problems.into_iter().map(|text| format!("epoch {}: {text}", epoch.number)));
+    }
+    wrong.extend(stage.rejected().await);
+    wrong
+}
+
+fn with_requests() -> Vec<Scenario> {
+    let asks = |scenario: &Scenario| scenario.epochs.iter().any(|epoch| !epoch.expect.requests.is_empty());
+    Scenario::all().into_iter().filter(asks).collect()
+}
+
+fn assert_right(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} answers are not as expected:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_answer_is_the_expected_one_by_the_delta_protocol() {
+    assert_right(&play(&with_requests(), false).await);
+}
+
+/// Where the two forms differ is in what changes, so that only scenarios in which something does are played again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_answer_is_the_expected_one_by_the_state_of_the_world_protocol() {
+    let changing: Vec<Scenario> = with_requests().into_iter().filter(|scenario| scenario.epochs.len() > 1).collect();
+    assert_right(&play(&changing, true).await);
+}

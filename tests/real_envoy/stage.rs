@@ -1,0 +1,160 @@
+//! What stands around one scenario: its backends, an ADS server, and an Envoy for each Gateway that is asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use testkit::{Echo, Identity};
+use tidegate_ads::{ClientStats, Clients};
+use tidegate_envoy::{AdsAddress, Binary, Bootstrap, Options, Process};
+use tidegate_log::Event;
+use tidegate_model::{Kind, NamespacedName};
+use tidegate_scenarios::scenario::Scenario;
+use tidegate_xds::Sealed;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// Longest wait for an Envoy to have what was published. Some milliseconds on an idle machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Pause between two looks.
+const POLL: Duration = Duration::from_millis(2);
+
+/// Everything that runs for one scenario; ends when dropped.
+pub(crate) struct Stage {
+    /// The Gateways that are asked, in order; the first is the one that requests without a Gateway go to.
+    pub(crate) gateways: Vec<NamespacedName>,
+    envoys: BTreeMap<NamespacedName, Process>,
+    seals: watch::Sender<Option<Arc<Sealed>>>,
+    clients: Clients,
+    _backends: Vec<Echo>,
+    _server: JoinSet<()>,
+}
+
+impl Stage {
+    /// Starts it all, with nothing published yet.
+    pub(crate) async fn set(envoy: &Binary, scenario: &Scenario, sotw: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+        let ads = listener.local_addr().expect("a bound listener has an address");
+        let (seals, sealed) = watch::channel(None);
+        let clients = Clients::default();
+        // No grace: what is no longer used shall be gone when the next epoch is looked at.
+        let config = tidegate_ads::Config { grace_ms: 0, clients: clients.clone(), ..tidegate_ads::Config::default() };
+        let mut server = JoinSet::new();
+        server.spawn(async move {
+            let began = Instant::now();
+            let clock = Arc::new(move || u64::try_from(began.elapsed().as_millis()).expect("a test ends in time"));
+            // Nobody takes the observations: what clients answered is read off their sessions.
+            let (observe, _observations) = mpsc::channel(1);
+            let served = tidegate_ads::serve(listener, sealed, observe, clock, config, std::future::pending());
+            served.await.expect("loopback does not fail");
+        });
+        let gateways = gateways(scenario);
+        let mut envoys = BTreeMap::new();
+        for gateway in &gateways {
+            let ads = AdsAddress::Tcp { host: ads.ip().to_string(), port: ads.port() };
+            let bootstrap = Bootstrap { sotw, ..Bootstrap::new(gateway.clone(), ads) };
+            let options = Options { drain_seconds: 1, log_level: "warning".to_owned(), ..Options::default() };
+            let process = Process::start(envoy, &bootstrap.to_yaml(), &options).await;
+            envoys.insert(gateway.clone(), process.unwrap_or_else(|error| panic!("{}: {error}", scenario.name())));
+        }
+        let backends = backends(scenario).await;
+        Stage { gateways, envoys, seals, clients, _backends: backends, _server: server }
+    }
+
+    /// Publishes a seal and waits until every Envoy has acknowledged all of it.
+    pub(crate) async fn publish(&mut self, sealed: Arc<Sealed>) -> Result<(), String> {
+        let epoch = sealed.epoch;
+        self.seals.send_replace(Some(sealed));
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let clients = self.clients.snapshot();
+            let is_there = |gateway: &NamespacedName| {
+                let mut of_gateway = clients.iter().filter(|client| client.client.gateway == *gateway);
+                of_gateway.any(|client| has_all(client, epoch))
+            };
+            if self.gateways.iter().all(is_there) {
+                break;
+            }
+            if Instant::now() > until {
+                let logs = self.envoys.values().map(Process::log_tail).collect::<Vec<_>>().join("\n");
+                return Err(format!("not acknowledged in {PATIENCE:?}: {clients:#?}\n{logs}"));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        for envoy in self.envoys.values_mut() {
+            envoy.wait_live(PATIENCE).await.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// What the Envoys rejected since they started.
+    pub(crate) async fn rejected(&self) -> Vec<String> {
+        let mut rejected = Vec::new();
+        for (gateway, envoy) in &self.envoys {
+            let stats = envoy.admin().stats("update_rejected$").await.expect("a running envoy says its statistics");
+            assert!(!stats.is_empty(), "envoy counts rejections under another name");
+            let counted = stats.into_iter().filter(|(_, count)| *count > 0);
+            rejected.extend(counted.map(|(name, count)| format!("the envoy of {gateway} says {name}: {count}")));
+        }
+        rejected
+    }
+}
+
+/// Whether the client has accepted everything of the epoch.
+fn has_all(client: &ClientStats, epoch: u64) -> bool {
+    let session = &client.session;
+    session.epoch == Some(epoch)
+        && session.pinned == 0
+        && session.leaving == 0
+        && session.types.iter().all(|of_type| of_type.pending == 0 && of_type.behind == 0)
+}
+
+/// The Gateways that requests name; if one names none, the first Gateway of the input comes first.
+fn gateways(scenario: &Scenario) -> Vec<NamespacedName> {
+    let requests = || scenario.epochs.iter().flat_map(|epoch| &epoch.expect.requests);
+    let named: BTreeSet<NamespacedName> =
+        requests().filter_map(|request| request.gateway.as_deref()).map(NamespacedName::parse).collect();
+    let first = scenario.changes().find_map(|event| match event {
+        Event::Apply(object) if object.key.kind == Kind::Gateway => Some(object.key.name.clone()),
+        _ => None,
+    });
+    let unnamed = requests().any(|request| request.gateway.is_none());
+    let first = first.filter(|first| unnamed && !named.contains(first));
+    first.into_iter().chain(named).collect()
+}
+
+/// A backend at every loopback address that a slice ever names.
+async fn backends(scenario: &Scenario) -> Vec<Echo> {
+    let mut identities: BTreeMap<SocketAddr, Identity> = BTreeMap::new();
+    for event in scenario.changes() {
+        let Event::Apply(object) = event else { continue };
+        if object.key.kind != Kind::EndpointSlice {
+            continue;
+        }
+        let service = object.body.pointer("/metadata/labels/kubernetes.io~1service-name");
+        let service = service.and_then(|name| name.as_str()).unwrap_or_default();
+        let list = |pointer: &str| object.body.pointer(pointer).and_then(|list| list.as_array()).cloned();
+        for endpoint in list("/endpoints").unwrap_or_default() {
+            for port in list("/ports").unwrap_or_default() {
+                let ip = endpoint.pointer("/addresses/0").and_then(|a| a.as_str()).and_then(|a| a.parse().ok());
+                let port = port["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+                let (Some(ip), Some(port)) = (ip, port) else { continue };
+                let address = SocketAddr::new(ip, port);
+                if address.ip().is_loopback() {
+                    let namespace = object.key.name.namespace();
+                    let identity = || Identity::new(namespace, service, &address.to_string());
+                    identities.entry(address).or_insert_with(identity);
+                }
+            }
+        }
+    }
+    let mut backends = Vec::new();
+    for (address, identity) in identities {
+        let backend = Echo::start(address, identity).await;
+        backends.push(backend.unwrap_or_else(|error| panic!("{}: {error}", scenario.name())));
+    }
+    backends
+}

@@ -1,0 +1,164 @@
+//! One scenario: what happens, epoch by epoch, and what must be true after each.
+
+pub mod expect;
+
+pub mod observed;
+
+use expect::Expect;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use testkit::epochs::{self, Change};
+use tidegate_engine::{Applied, Core};
+use tidegate_log::{Event, Object};
+use tidegate_model::{Kind, ObjectKey};
+use tidegate_xds::Sealed;
+
+/// A scenario, read whole.
+#[derive(Debug)]
+pub struct Scenario {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Epochs in order, at least one.
+    pub epochs: Vec<Epoch>,
+}
+
+/// One batch and what must be true after it.
+#[derive(Debug)]
+pub struct Epoch {
+    /// Its number in the files.
+    pub number: u64,
+    /// What happens.
+    pub events: Vec<Event>,
+    /// What must then be true.
+    pub expect: Expect,
+}
+
+impl Scenario {
+    /// Reads the scenario in `folder`.
+    ///
+    /// # Panics
+    ///
+    /// A file is missing or cannot be understood; the text names it.
+    #[must_use]
+    pub fn read(folder: &Path) -> Self {
+        let text = |file: &str| {
+            let path = folder.join(file);
+            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+        };
+        let input = text("input.yaml");
+        let first = input.lines().next().unwrap_or_default();
+        assert!(first.starts_with("# "), "{}: the input begins with a comment that says why", folder.display());
+        let batches = epochs::split(&input).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let mut expected: BTreeMap<u64, Expect> = serde_saphyr::from_str(&text("expect.yaml"))
+            .unwrap_or_else(|error| panic!("{}/expect.yaml: {error}", folder.display()));
+        let epochs: Vec<Epoch> = batches
+            .into_iter()
+            .map(|batch| Epoch {
+                number: batch.epoch,
+                events: batch.changes.into_iter().flat_map(|change| events(folder, change)).collect(),
+                expect: expected.remove(&batch.epoch).unwrap_or_default(),
+            })
+            .collect();
+        assert!(expected.is_empty(), "{}: no such epochs: {:?}", folder.display(), expected.keys());
+        let says = |epoch: &Epoch| !epoch.expect.is_empty();
+        assert!(epochs.iter().any(says), "{}: nothing is expected", folder.display());
+        Scenario { folder: folder.to_owned(), epochs }
+    }
+
+    /// Every scenario, by name. `TIDEGATE_SCENARIO` limits them to those whose names contain it.
+    ///
+    /// # Panics
+    ///
+    /// There is none, or one cannot be read.
+    #[must_use]
+    pub fn all() -> Vec<Scenario> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+        let only = std::env::var("TIDEGATE_SCENARIO").unwrap_or_default();
+        let entries =
+            std::fs::read_dir(&root).unwrap_or_else(|error| panic!("cannot read {}: {error}", root.display()));
+        let mut folders: Vec<PathBuf> = entries
+            .map(|entry| entry.expect("a folder that was opened can be listed").path())
+            .filter(|path| path.is_dir() && path.to_string_lossy().contains(&only))
+            .collect();
+        folders.sort();
+        assert!(!folders.is_empty(), "no scenario in {} has {only:?} in its name", root.display());
+        folders.iter().map(|folder| Scenario::read(folder)).collect()
+    }
+
+    /// Its name: that of its folder.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Every change in order, without the batches.
+    pub fn changes(&self) -> impl Iterator<Item = &Event> {
+        self.epochs.iter().flat_map(|epoch| &epoch.events)
+    }
+
+    /// The objects that exist in the end.
+    #[must_use]
+    pub fn last_objects(&self) -> BTreeMap<ObjectKey, Object> {
+        let mut objects = BTreeMap::new();
+        for event in self.changes() {
+            match event {
+                Event::Apply(object) => _ = objects.insert(object.key.clone(), object.clone()),
+                Event::Delete(key) => _ = objects.remove(key),
+                other => unreachable!("an input holds only objects, not {other:?}"),
+            }
+        }
+        objects
+    }
+}
+
+/// The end of every first list.
+#[must_use]
+pub fn synced() -> Vec<Event> {
+    Kind::ALL.map(Event::Synced).to_vec()
+}
+
+/// Applies a batch that must seal.
+///
+/// # Panics
+///
+/// If it does not.
+pub fn seal(core: &mut Core, events: &[Event], millis: u64) -> Arc<Sealed> {
+    match core.apply(events, millis) {
+        Applied::Sealed(sealed) => sealed,
+        Applied::Pending { missing } => panic!("still waiting for {missing:?}"),
+    }
+}
+
+/// What a document of the input does. `delete: HTTPRoute shop/cart` (or a list of such) deletes; everything else is an
+/// object that an API server would have to take.
+fn events(folder: &Path, change: Change) -> Vec<Event> {
+    let read = |body: Value| Object::new(body).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let body = match change {
+        Change::Delete(body) => return vec![Event::Delete(read(body).key)],
+        Change::Apply(body) => body,
+    };
+    if let Some(deleted) = body.get("delete") {
+        let one = std::slice::from_ref(deleted);
+        let names = deleted.as_array().map_or(one, Vec::as_slice);
+        return names.iter().map(|name| Event::Delete(key(name.as_str().unwrap_or_default()))).collect();
+    }
+    let object = read(body);
+    let refused = tidegate_normalize::admit(&object);
+    assert!(refused.is_empty(), "{}: an API server would refuse {}: {refused:?}", folder.display(), object.key);
+    vec![Event::Apply(object)]
+}
+
+/// The key that `Kind namespace/name` writes; a name without namespace is of a kind that has none.
+///
+/// # Panics
+///
+/// If it is not one.
+#[must_use]
+pub fn key(text: &str) -> ObjectKey {
+    let (kind, name) = text.split_once(' ').unwrap_or_else(|| panic!("{text:?} is not `Kind namespace/name`"));
+    let kind = Kind::ALL.into_iter().find(|k| k.as_str() == kind).unwrap_or_else(|| panic!("{text:?}: no such kind"));
+    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+    ObjectKey::new(kind, namespace, name)
+}

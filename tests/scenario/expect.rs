@@ -1,0 +1,155 @@
+//! What `expect.yaml` says of one epoch.
+
+use super::observed::{Observed, Versions};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Everything expected after one epoch; what is not mentioned is not looked at.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Expect {
+    /// Members by cluster, sorted; none: there is no such cluster. A member that only finishes what it has ends in
+    /// ` draining`.
+    pub members: BTreeMap<String, Option<Vec<String>>>,
+    /// Conditions by object (`HTTPRoute shop/cart`, `Gateway shop/edge`, `Gateway shop/edge listener web`) and, for
+    /// routes, by parent. None: the object has no status, or the route none for that parent.
+    pub conditions: BTreeMap<String, Option<BTreeMap<String, Option<Condition>>>>,
+    /// Resource types (`cds`, `eds`, `lds`, `rds`) of which no version changed in this epoch.
+    pub unchanged: Vec<String>,
+    /// Requests through Envoy, and their answers.
+    pub requests: Vec<Request>,
+}
+
+/// What is expected under one key of an object's conditions.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Condition {
+    /// `attachedRoutes`.
+    Count(u32),
+    /// `Status/Reason`.
+    Verdict(String),
+    /// The conditions of one parent of a route.
+    Parent(BTreeMap<String, String>),
+}
+
+/// A request and its answer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// `Host` header.
+    pub host: String,
+    /// Path and query.
+    #[serde(default = "root")]
+    pub path: String,
+    /// Method; GET if none.
+    pub method: Option<String>,
+    /// Headers sent.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// The Gateway, `namespace/name`; the only one of the scenario if none.
+    pub gateway: Option<String>,
+    /// Listener port; the lowest of the Gateway if none.
+    pub port: Option<u16>,
+    /// The answer to one request.
+    #[serde(default)]
+    pub expect: Answer,
+    /// Instead: percent of the answers by backend (`shop/cart`, or `address:port`) or, of those that no backend gave, by
+    /// status.
+    #[serde(default)]
+    pub shares: BTreeMap<String, u32>,
+    /// A header whose value at the backend stands behind the backend in `shares`.
+    pub shares_by: Option<String>,
+}
+
+/// An answer; what is not mentioned is not looked at.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Answer {
+    /// Nobody listens on the port.
+    pub refused: bool,
+    /// Status.
+    pub status: Option<u16>,
+    /// Who answered: `namespace/service` or `address:port`.
+    pub backend: Option<String>,
+    /// `Location` header.
+    pub location: Option<String>,
+    /// Path and query as the backend saw them.
+    pub path: Option<String>,
+    /// `Host` as the backend saw it.
+    pub host: Option<String>,
+    /// Headers as the backend saw them; none: it did not.
+    pub headers: BTreeMap<String, Option<String>>,
+    /// Headers of the answer; none: not there.
+    pub response_headers: BTreeMap<String, Option<String>>,
+    /// The longest time that the answer may take, in milliseconds.
+    pub within_ms: Option<u64>,
+}
+
+fn root() -> String {
+    "/".to_owned()
+}
+
+impl Expect {
+    /// Whether nothing at all is expected.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.conditions.is_empty() && self.unchanged.is_empty() && self.requests.is_empty()
+    }
+
+    /// What differs, for people; empty if nothing does. `before` are the versions of the epoch before.
+    #[must_use]
+    pub fn difference(&self, observed: &Observed<'_>, before: Option<&Versions>) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (cluster, expected) in &self.members {
+            let found = observed.members(cluster);
+            if found != *expected {
+                wrong.push(format!("members of {cluster}: {found:?}, expected {expected:?}"));
+            }
+        }
+        for (object, expected) in &self.conditions {
+            wrong.extend(conditions(object, expected.as_ref(), observed));
+        }
+        let versions = observed.versions();
+        for kind in &self.unchanged {
+            let before = before.unwrap_or_else(|| panic!("nothing comes before the first epoch"));
+            let (old, new) = (before.get(kind), versions.get(kind));
+            assert!(old.is_some(), "{kind:?} is none of cds, eds, lds, rds");
+            if old != new {
+                wrong.push(format!("{kind} changed from {old:?} to {new:?}"));
+            }
+        }
+        wrong
+    }
+}
+
+fn conditions(
+    object: &str,
+    expected: Option<&BTreeMap<String, Option<Condition>>>,
+    observed: &Observed<'_>,
+) -> Vec<String> {
+    let found = observed.conditions(object);
+    let Some(expected) = expected else {
+        return found.map(|found| format!("{object} has status {found:?}, expected none")).into_iter().collect();
+    };
+    let Some(found) = found else { return vec![format!("{object} has no status")] };
+    let mut wrong = Vec::new();
+    let mut compare = |key: String, expected: Option<String>| {
+        let is = found.get(&key);
+        if is != expected.as_ref() {
+            wrong.push(format!("{object} {key}: {is:?}, expected {expected:?}"));
+        }
+    };
+    for (key, value) in expected {
+        match value {
+            None => compare(key.clone(), None),
+            Some(Condition::Count(count)) => compare(key.clone(), Some(count.to_string())),
+            Some(Condition::Verdict(verdict)) => compare(key.clone(), Some(verdict.clone())),
+            Some(Condition::Parent(conditions)) => {
+                for (condition, verdict) in conditions {
+                    compare(format!("{key} {condition}"), Some(verdict.clone()));
+                }
+            }
+        }
+    }
+    wrong
+}

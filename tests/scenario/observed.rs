@@ -1,0 +1,188 @@
+//! What a sealed value says, in the words of `expect.yaml` and of the golden files.
+
+use prost::Message;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use tidegate_model::{Condition, NamespacedName, ParentFact, ResourceType, StatusBody};
+use tidegate_proto::envoy::config::core::v3::{HealthStatus, SocketAddress, address, socket_address};
+use tidegate_proto::envoy::config::endpoint::v3::{ClusterLoadAssignment, LbEndpoint, lb_endpoint};
+use tidegate_status::Board;
+use tidegate_xds::{Resource, Sealed};
+
+/// Versions by type (`cds`, ...), then by Gateway and name.
+pub type Versions = BTreeMap<String, BTreeMap<String, String>>;
+
+/// A sealed value to look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'s>(pub &'s Sealed);
+
+impl Observed<'_> {
+    /// The members of a cluster, `address:port`, sorted as texts; none if there is no such assignment.
+    #[must_use]
+    pub fn members(&self, cluster: &str) -> Option<Vec<String>> {
+        let assignment = self.0.endpoints.get(cluster)?.default_form();
+        let assignment = ClusterLoadAssignment::decode(assignment.bytes.clone()).expect("what was encoded decodes");
+        let mut members: Vec<String> =
+            assignment.endpoints.iter().flat_map(|locality| &locality.lb_endpoints).map(member).collect();
+        members.sort();
+        Some(members)
+    }
+
+    /// Conditions of an object, `Status/Reason` by condition, with the parent in front for routes.
+    #[must_use]
+    pub fn conditions(&self, object: &str) -> Option<BTreeMap<String, String>> {
+        let (object, listener) = object.split_once(" listener ").map_or((object, None), |(o, l)| (o, Some(l)));
+        let status = self.0.status.get(&super::key(object))?;
+        let mut found = BTreeMap::new();
+        match &status.body {
+            StatusBody::None => return None,
+            StatusBody::Class(conditions) => insert(&mut found, "", conditions),
+            StatusBody::Gateway { conditions, listeners } => match listener {
+                None => insert(&mut found, "", conditions),
+                Some(name) => {
+                    let listener = listeners.iter().find(|listener| listener.name == name)?;
+                    insert(&mut found, "", &listener.conditions);
+                    found.insert("attachedRoutes".to_owned(), listener.attached_routes.to_string());
+                }
+            },
+            StatusBody::Route(parents) => {
+                for parent in parents {
+                    insert(&mut found, &format!("{} ", parent_name(&parent.parent)), &parent.conditions);
+                }
+            }
+        }
+        Some(found)
+    }
+
+    /// The version of everything that is served.
+    #[must_use]
+    pub fn versions(&self) -> Versions {
+        let mut versions: Versions =
+            ResourceType::ALL.into_iter().map(|kind| (kind.short().to_owned(), BTreeMap::new())).collect();
+        for gateway in self.0.gateways.keys() {
+            for kind in ResourceType::ALL {
+                let of_kind = versions.entry(kind.short().to_owned()).or_default();
+                for resource in self.resources(gateway, kind) {
+                    of_kind.insert(format!("{gateway} {}", resource.name), resource.version.to_string());
+                }
+            }
+        }
+        versions
+    }
+
+    /// Everything of one type that the clients of a Gateway get.
+    #[must_use]
+    pub fn resources(&self, gateway: &NamespacedName, kind: ResourceType) -> Vec<Resource> {
+        let names = self.0.names(gateway, kind);
+        names.iter().filter_map(|name| self.0.resource(gateway, kind, name)).collect()
+    }
+
+    /// The ports that a Gateway listens on.
+    #[must_use]
+    pub fn ports(&self, gateway: &NamespacedName) -> BTreeSet<u16> {
+        let listeners = self.resources(gateway, ResourceType::Listener);
+        let decoded = listeners.iter().map(|listener| decode(ResourceType::Listener, listener));
+        let port = |listener: Value| listener.pointer("/address/socket_address/port_value").and_then(Value::as_u64);
+        decoded.filter_map(port).filter_map(|port| u16::try_from(port).ok()).collect()
+    }
+
+    /// What the clients of each Gateway get, as a golden file: tables whole; of listeners where they listen and what they
+    /// name, of clusters their names, since the rest of both is constant.
+    #[must_use]
+    pub fn snapshot(&self) -> String {
+        let mut whole = Map::new();
+        for gateway in self.0.gateways.keys() {
+            let decoded = |kind| self.resources(gateway, kind).into_iter().map(move |resource| decode(kind, &resource));
+            let mut endpoints = Map::new();
+            for name in self.0.names(gateway, ResourceType::Endpoints) {
+                endpoints.insert(name.to_string(), json!(self.members(&name)));
+            }
+            let listeners: Map<String, Value> =
+                decoded(ResourceType::Listener).map(|listener| short_listener(&listener)).collect();
+            let tables: Vec<Value> = decoded(ResourceType::Table).collect();
+            let clusters = json!(self.0.names(gateway, ResourceType::Cluster));
+            let view = json!({
+                "clusters": clusters, "endpoints": endpoints, "listeners": listeners, "tables": tables,
+            });
+            whole.insert(gateway.to_string(), view);
+        }
+        yaml(whole.into())
+    }
+
+    /// The status of every object, as a golden file.
+    #[must_use]
+    pub fn status(&self) -> String {
+        let mut board = Board::new();
+        let all = self.0.status.iter().map(|(key, status)| (key.clone(), Some(status.clone())));
+        board.derive(all, 0);
+        let mut value = board.render(tidegate_model::CONTROLLER_NAME);
+        for object in value.as_array_mut().into_iter().flatten() {
+            drop_times(object);
+        }
+        yaml(value)
+    }
+}
+
+fn insert(into: &mut BTreeMap<String, String>, prefix: &str, conditions: &[Condition]) {
+    for condition in conditions {
+        let verdict = format!("{}/{}", condition.status.as_str(), condition.reason);
+        into.insert(format!("{prefix}{}", condition.kind.as_str()), verdict);
+    }
+}
+
+/// `namespace/name[section]:port`.
+fn parent_name(parent: &ParentFact) -> String {
+    let section = parent.section.as_ref().map(|section| format!("[{section}]")).unwrap_or_default();
+    let port = parent.port.map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}{section}{port}", parent.name)
+}
+
+fn member(endpoint: &LbEndpoint) -> String {
+    let Some(lb_endpoint::HostIdentifier::Endpoint(host)) = &endpoint.host_identifier else {
+        panic!("a member is an endpoint: {endpoint:?}");
+    };
+    let Some(address::Address::SocketAddress(socket)) = host.address.as_ref().and_then(|a| a.address.as_ref()) else {
+        panic!("a member has a socket address: {endpoint:?}");
+    };
+    let draining = if endpoint.health_status == HealthStatus::Draining as i32 { " draining" } else { "" };
+    format!("{}{draining}", socket_text(socket))
+}
+
+fn socket_text(socket: &SocketAddress) -> String {
+    let port = match &socket.port_specifier {
+        Some(socket_address::PortSpecifier::PortValue(port)) => port.to_string(),
+        other => format!("{other:?}"),
+    };
+    let colons = socket.address.contains(':');
+    if colons { format!("[{}]:{port}", socket.address) } else { format!("{}:{port}", socket.address) }
+}
+
+fn decode(kind: ResourceType, resource: &Resource) -> Value {
+    tidegate_proto::json::to_json(kind.url(), &resource.bytes).expect("what was encoded decodes")
+}
+
+/// Name, and `address:port -> table`.
+fn short_listener(listener: &Value) -> (String, Value) {
+    let text = |pointer: &str| listener.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let address = text("/address/socket_address/address");
+    let port = listener.pointer("/address/socket_address/port_value").cloned().unwrap_or_default();
+    let table = text("/filter_chains/0/filters/0/typed_config/rds/route_config_name");
+    (text("/name"), format!("{address}:{port} -> {table}").into())
+}
+
+/// Times say when a run was, not what came of it.
+fn drop_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("lastTransitionTime");
+            fields.values_mut().for_each(drop_times);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_times),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn yaml(mut value: Value) -> String {
+    value.sort_all_objects();
+    serde_saphyr::to_string(&value).expect("a JSON value with string keys is a YAML document")
+}
