@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 /// For how long an answer may still be that of the epoch before: Envoy acknowledges on its main thread, and its workers
 /// take over what is new a moment later (up to 11 ms were measured on an idle machine).
-const TAKE_OVER: Duration = Duration::from_millis(1000);
+const TAKE_OVER: Duration = Duration::from_secs(3);
 
 /// Requests of which shares are taken.
 const SAMPLE: u32 = 200;
