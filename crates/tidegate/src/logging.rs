@@ -46,7 +46,8 @@ pub fn start(format: LogFormat) -> Result<(), String> {
     };
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
-        tracing::error!(thread = thread.name().unwrap_or("unnamed"), "{panic}");
+        let (thread, epoch) = (thread.name().unwrap_or("unnamed"), tidegate_engine::epoch_in_progress());
+        tracing::error!(thread, epoch, "{panic}");
     }));
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! The command line as a person meets it: help, completions, bootstraps, and what is said about mistakes.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::process::{Command, Output};
 
 fn tidegate(args: &[&str]) -> Output {

@@ -1,5 +1,7 @@
 //! A running controller, from outside: its pages, a file edit that reaches the snapshot, a recording that replays.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -150,3 +150,6 @@ fn log_findings(changes: &[Change]) {
         tracing::warn!(more, "further findings: see /status");
     }
 }
+
+#[cfg(test)]
+mod tests;
