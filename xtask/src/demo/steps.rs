@@ -133,7 +133,7 @@ pub(super) async fn run(stack: &Stack) -> Result<()> {
         // Answers first, reasons after: what failed says more than that something did.
         tally.count(step.name, effect.as_deref().unwrap_or("NOT SEEN"), load.take());
         if let Err(error) = effect {
-            println!("{}", tally.table);
+            println!("{}\n{}", tally.table, tally.first_wrong());
             return Err(error);
         }
     }
@@ -242,14 +242,18 @@ impl Tally {
         format!("{step}: {host}{path} at {sent:.3} s on a {connection} connection: {what}")
     }
 
+    fn first_wrong(&self) -> String {
+        let first = self.wrong[..self.wrong.len().min(20)].join("\n  ");
+        format!("{} of {} answers under load are wrong, among them:\n  {first}", self.wrong.len(), self.sent)
+    }
+
     fn finish(self, lasted: Duration, late: u64) -> Result<()> {
         println!("{}", self.table);
         #[allow(clippy::cast_precision_loss, reason = "fewer than 2^52 requests were sent")]
         let rate = self.sent as f64 / lasted.as_secs_f64();
         println!("{} requests in {:.1} s, {rate:.0} a second, {late} sent late", self.sent, lasted.as_secs_f64());
         if !self.wrong.is_empty() {
-            let first = self.wrong[..self.wrong.len().min(20)].join("\n  ");
-            bail!("{} of {} answers under load are wrong, among them:\n  {first}", self.wrong.len(), self.sent);
+            bail!("{}", self.first_wrong());
         }
         if rate < LEAST_RATE {
             bail!("{rate:.0} requests a second are no load: this machine is too slow or too busy for the demo");
