@@ -73,7 +73,7 @@ fn histories(workers: usize, share: u64) {
     let from = setting("TIDEGATE_SEED", 0);
     for seed in from..from + count.max(1) {
         play(seed, workers);
-        if (seed - from + 1) % 500 == 0 {
+        if (seed - from + 1).is_multiple_of(500) {
             eprintln!("{} histories equal the reference at {workers} workers", seed - from + 1);
         }
     }
@@ -131,4 +131,27 @@ fn every_edge_of_the_dataflow_is_missed_when_it_is_cut() {
         eprintln!("noticed by history {:>2}: {edge}", seen.unwrap_or_default());
     }
     assert!(!notices(0, "none"), "an uncut dataflow is said to differ");
+}
+
+#[test]
+fn most_random_worlds_serve_something() {
+    let (mut served, mut with_endpoints, mut refused) = (0, 0, std::collections::BTreeMap::<String, u32>::new());
+    for seed in 0..50 {
+        let mut core = Core::new(&Config::default());
+        let sealed = sealed(core.apply(&World::new(seed).list(), 0));
+        let members = sealed.gateways.values().map(|view| view.members.len()).sum::<usize>();
+        served += u32::from(members > 0);
+        let full = |variants: &tidegate_xds::Variants| variants.default_form().bytes.len() > 60;
+        with_endpoints += u32::from(sealed.endpoints.values().any(full));
+        for (object, status) in &sealed.status {
+            for finding in &status.findings {
+                *refused.entry(format!("{} {} {}", object.kind, finding.reason, finding.message)).or_default() += 1;
+            }
+        }
+    }
+    let mut refused: Vec<_> = refused.into_iter().collect();
+    refused.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    for (what, count) in refused.iter().take(25) { eprintln!("{count} {what}"); }
+    eprintln!("served {served} with endpoints {with_endpoints}");
+    assert!(served >= 40 && with_endpoints >= 30, "served {served}, with endpoints {with_endpoints}");
 }
