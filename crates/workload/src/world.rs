@@ -12,17 +12,10 @@ const CLASSES: [&str; 3] = ["ours", "also-ours", "foreign"];
 const GATEWAYS: [&str; 2] = ["edge", "inner"];
 const ROUTES: [&str; 4] = ["a", "b", "c", "d"];
 const SERVICES: [&str; 3] = ["cart", "web", "api"];
-const SLICES: [&str; 2] = ["s1", "s2"];
+const SLICES: [&str; 4] = ["s1", "s2", "s3", "s4"];
 const GRANTS: [&str; 2] = ["g1", "g2"];
-const HOSTS: [&str; 7] = [
-    "",
-    "*.example.com",
-    "*.dev.example.com",
-    "t.dev.example.com",
-    "www.example.com",
-    "example.com",
-    "*.com",
-];
+const HOSTS: [&str; 7] =
+    ["", "*.example.com", "*.dev.example.com", "t.dev.example.com", "www.example.com", "example.com", "*.com"];
 const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/a/", "/c"];
 
 /// The cluster as it stands.
@@ -33,12 +26,12 @@ pub struct World {
 }
 
 impl World {
-    /// A cluster in which about two thirds of all possible objects exist: 30 and more.
+    /// A cluster in which most of the possible objects exist: 30 and more.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut world = World { random: Random::new(seed), objects: BTreeMap::new() };
         for key in keys() {
-            if world.random.chance(70) {
+            if world.random.chance(85) {
                 world.put(&key);
             }
         }
@@ -98,7 +91,7 @@ impl World {
     fn change(&mut self) -> Event {
         let keys = keys();
         let key = self.random.pick(&keys).clone();
-        if self.objects.contains_key(&key) && self.random.chance(35) {
+        if self.objects.contains_key(&key) && self.random.chance(20) {
             self.objects.remove(&key);
             Event::Delete(key)
         } else {
@@ -184,7 +177,8 @@ fn keys() -> Vec<ObjectKey> {
     let mut keys: Vec<ObjectKey> = CLASSES.iter().map(|name| ObjectKey::new(Kind::GatewayClass, "", name)).collect();
     for namespace in NAMESPACES {
         keys.push(ObjectKey::new(Kind::Namespace, "", namespace));
-        let mut all = |kind, names: &[&str]| keys.extend(names.iter().map(|name| ObjectKey::new(kind, namespace, name)));
+        let mut all =
+            |kind, names: &[&str]| keys.extend(names.iter().map(|name| ObjectKey::new(kind, namespace, name)));
         all(Kind::Gateway, &GATEWAYS);
         all(Kind::HttpRoute, &ROUTES);
         all(Kind::Service, &SERVICES);
@@ -195,30 +189,31 @@ fn keys() -> Vec<ObjectKey> {
 }
 
 fn class(random: &mut Random, key: &ObjectKey) -> Value {
-    let foreign = key.name.name() == "foreign" || random.chance(10);
+    let foreign = key.name.name() == "foreign" || random.chance(3);
     let controller = if foreign { "example.com/other" } else { CONTROLLER_NAME };
     json!({"spec": {"controllerName": controller}})
 }
 
 fn gateway(random: &mut Random) -> Value {
-    let listeners: Vec<Value> = (0..1 + random.below(4)).map(|index| listener(random, index)).collect();
-    let class = if random.chance(85) { "ours" } else { *random.pick(&["also-ours", "foreign", "nowhere"]) };
+    let first = random.below(HOSTS.len());
+    let listeners: Vec<Value> = (0..1 + random.below(4)).map(|index| listener(random, first, index)).collect();
+    let class = if random.chance(90) { "ours" } else { *random.pick(&["also-ours", "foreign", "nowhere"]) };
     json!({"spec": {"gatewayClassName": class, "listeners": listeners}})
 }
 
-fn listener(random: &mut Random, index: usize) -> Value {
-    // Names are l0, l1, ...: sectionName hits and misses. Ports and hostnames collide on purpose.
+fn listener(random: &mut Random, first: usize, index: usize) -> Value {
+    // Names are l0, l1, ...: sectionName hits and misses. Ports and hostnames collide now and then.
     let mut listener = json!({
         "name": format!("l{index}"),
         "port": random.pick(&[80, 80, 81]),
         "protocol": if random.chance(95) { "HTTP" } else { *random.pick(&["TCP", "UDP", "EXAMPLE"]) },
     });
-    let hostname = *random.pick(&HOSTS);
+    let hostname = if random.chance(10) { *random.pick(&HOSTS) } else { HOSTS[(first + index) % HOSTS.len()] };
     if !hostname.is_empty() && listener["protocol"] == "HTTP" {
         listener["hostname"] = hostname.into();
     }
-    let namespaces = match random.below(4) {
-        0 if random.chance(50) => json!({"from": "Same"}),
+    let namespaces = match random.below(6) {
+        0 => json!({"from": "Same"}),
         1 => json!({"from": "Selector", "selector": {"matchLabels": {"team": "x"}}}),
         2 => json!({"from": "Selector", "selector": {"matchExpressions": [
             {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["shop", "infra"]}]}}),
@@ -239,7 +234,8 @@ fn route(random: &mut Random) -> Value {
     if random.chance(20) {
         // One listener reached by two references: attached once all the same.
         let listener = format!("l{}", random.below(2));
-        let twice = json!({"name": random.pick(&GATEWAYS), "namespace": random.pick(&NAMESPACES), "sectionName": listener});
+        let twice =
+            json!({"name": random.pick(&GATEWAYS), "namespace": random.pick(&NAMESPACES), "sectionName": listener});
         let mut again = twice.clone();
         again["port"] = json!(random.pick(&[80, 81]));
         parents = vec![twice, again];
@@ -259,10 +255,10 @@ fn parent(random: &mut Random) -> Value {
     if random.chance(60) {
         parent["namespace"] = json!(random.pick(&NAMESPACES));
     }
-    if random.chance(40) {
+    if random.chance(25) {
         parent["sectionName"] = format!("l{}", random.below(4)).into();
     }
-    if random.chance(15) {
+    if random.chance(10) {
         parent["port"] = json!(random.pick(&[80, 81, 82]));
     }
     if random.chance(5) {
@@ -286,7 +282,10 @@ fn rule(random: &mut Random) -> Value {
         let set = json!({"set": [{"name": "x-step", "value": value}]});
         rule["filters"] = json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": set}]);
     }
-    rule["backendRefs"] = (0..random.below(3)).map(|_| backend(random)).collect();
+    rule["backendRefs"] = (0..1 + random.below(2)).map(|_| backend(random)).collect();
+    if random.chance(5) {
+        rule["backendRefs"] = json!([]);
+    }
     rule
 }
 
@@ -303,8 +302,8 @@ fn matcher(random: &mut Random) -> Value {
 }
 
 fn backend(random: &mut Random) -> Value {
-    let mut backend = json!({"name": random.pick(&SERVICES), "port": random.pick(&[80, 80, 80, 81, 99])});
-    if random.chance(35) {
+    let mut backend = json!({"name": random.pick(&SERVICES), "port": random.pick(&[80, 80, 80, 80, 80, 81, 99])});
+    if random.chance(25) {
         backend["namespace"] = json!(random.pick(&NAMESPACES));
     }
     if random.chance(30) {
@@ -331,7 +330,7 @@ fn service(random: &mut Random) -> Value {
     if random.chance(8) {
         return json!({"spec": {"type": "ExternalName", "externalName": "elsewhere.example.com"}});
     }
-    let first = *random.pick(&["http", "web"]);
+    let first = *random.pick(&["http", "http", "http", "web"]);
     let mut ports = vec![json!({"name": first, "port": 80, "targetPort": 8080})];
     if random.chance(50) {
         ports.push(json!({"name": "extra", "port": 81, "targetPort": 8081}));
@@ -343,7 +342,7 @@ fn service(random: &mut Random) -> Value {
 }
 
 fn slice(random: &mut Random) -> Value {
-    let endpoints: Vec<Value> = (0..random.below(4))
+    let endpoints: Vec<Value> = (0..1 + random.below(4))
         .map(|_| {
             let mut endpoint = json!({"addresses": [format!("10.0.0.{}", 1 + random.below(6))]});
             if random.chance(50) {
@@ -359,7 +358,8 @@ fn slice(random: &mut Random) -> Value {
             endpoint
         })
         .collect();
-    let mut ports = vec![json!({"name": random.pick(&["http", "web"]), "port": 8080, "protocol": "TCP"})];
+    let mut ports =
+        vec![json!({"name": random.pick(&["http", "http", "http", "web"]), "port": 8080, "protocol": "TCP"})];
     if random.chance(50) {
         ports.push(json!({"name": "extra", "port": 8081, "protocol": "TCP"}));
     }
