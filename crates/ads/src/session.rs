@@ -365,7 +365,7 @@ impl Session {
         let subscription = &mut self.books[kind].subscription;
         let (change, opening) = match ask {
             Ask::Sotw { version, names } => {
-                (subscription.replace(kind, names), Opening { version, ..Opening::default() })
+                (subscription.replace(kind, &names), Opening { version, ..Opening::default() })
             }
             Ask::Delta { subscribe, unsubscribe, initial } => {
                 (subscription.update(kind, subscribe, unsubscribe), Opening { initial, ..Opening::default() })

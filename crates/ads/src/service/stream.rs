@@ -69,12 +69,11 @@ impl Inbound {
 }
 
 pub(crate) fn from_sotw(message: DiscoveryRequest) -> (Option<Node>, Request) {
-    let names = message.resource_names.iter().map(Name::from).collect();
     let request = Request {
         type_url: TypeUrl::new(&message.type_url),
         nonce: message.response_nonce,
         error: message.error_detail.map(|status| status.message),
-        ask: Ask::Sotw { version: message.version_info, names },
+        ask: Ask::Sotw { version: message.version_info, names: message.resource_names },
     };
     (message.node, request)
 }

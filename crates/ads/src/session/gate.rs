@@ -29,6 +29,8 @@ pub(crate) enum Accepted {
 
 #[derive(Debug)]
 struct Uses {
+    /// Whether the client still asks for it. If not, only what is on its way to it counts.
+    wanted: bool,
     accepted: Accepted,
     /// Sent after that, oldest first.
     sent: VecDeque<SentForm>,
@@ -56,19 +58,33 @@ pub(crate) struct Gate {
 impl Gate {
     /// Begins to track a name.
     pub(crate) fn begin(&mut self, name: &Name, accepted: Accepted) {
-        self.uses.insert(name.clone(), Uses { accepted, sent: VecDeque::new() });
+        let uses = self.uses.entry(name.clone()).or_insert_with(Uses::nothing);
+        uses.wanted = true;
+        uses.accepted = accepted;
     }
 
-    /// The client does not use the name any more.
+    /// What the client uses turns out to be this.
+    pub(crate) fn learn(&mut self, name: &Name, form: User) {
+        if let Some(uses) = self.uses.get_mut(name).filter(|uses| uses.sent.is_empty()) {
+            uses.accepted = Accepted::Form(form);
+        }
+    }
+
+    /// The client does not use the name any more. What is on its way may still be used, if the client asks for the name
+    /// again before that arrives.
     pub(crate) fn end(&mut self, name: &Name) {
-        self.uses.remove(name);
         self.pins.remove(name);
+        if let Some(uses) = self.uses.get_mut(name) {
+            uses.wanted = false;
+            uses.accepted = Accepted::Nothing;
+            uses.sent.retain(|sent| !sent.rejected);
+        }
+        self.forget_unused();
     }
 
     /// A form, or a removal, was sent.
     pub(crate) fn sent(&mut self, name: &Name, nonce: u64, form: Option<User>) {
-        let nothing = || Uses { accepted: Accepted::Nothing, sent: VecDeque::new() };
-        let uses = self.uses.entry(name.clone()).or_insert_with(nothing);
+        let uses = self.uses.entry(name.clone()).or_insert_with(Uses::nothing);
         uses.sent.push_back(SentForm { nonce, form, rejected: false });
     }
 
@@ -79,6 +95,10 @@ impl Gate {
                 uses.accept_up_to(last);
             }
         }
+        self.forget_unused();
+    }
+
+    fn forget_unused(&mut self) {
         self.uses.retain(|_, uses| !uses.sent.is_empty() || !matches!(uses.accepted, Accepted::Nothing));
     }
 
@@ -132,10 +152,14 @@ impl Gate {
 }
 
 impl Uses {
+    fn nothing() -> Self {
+        Uses { wanted: true, accepted: Accepted::Nothing, sent: VecDeque::new() }
+    }
+
     fn accept_up_to(&mut self, last: usize) {
         self.accepted = match self.sent.drain(..=last).next_back() {
-            Some(SentForm { form: Some(form), .. }) => Accepted::Form(form),
-            Some(SentForm { form: None, .. }) | None => Accepted::Nothing,
+            Some(SentForm { form: Some(form), .. }) if self.wanted => Accepted::Form(form),
+            Some(_) | None => Accepted::Nothing,
         };
     }
 }

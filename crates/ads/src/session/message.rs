@@ -99,8 +99,8 @@ pub enum Ask {
     Sotw {
         /// Version that was last accepted, empty if none.
         version: String,
-        /// All names asked for.
-        names: Vec<Name>,
+        /// All names asked for. Texts: with every acknowledgement they come again, nearly always unchanged.
+        names: Vec<String>,
     },
     /// Incremental.
     Delta {

@@ -136,8 +136,8 @@ impl Session {
         self.learn_listed(kind, opening);
     }
 
-    /// What the client lists and shall not hold is taken back in its time. What was thought unknown before it said so,
-    /// and is not being replaced, is what it says.
+    /// What the client lists and shall not hold is taken back in its time. What was thought unknown before it said so
+    /// is what it says, unless a response that it has not answered speaks of it.
     pub(super) fn learn_listed(&mut self, kind: ResourceType, opening: &Opening) {
         if kind == ResourceType::Endpoints {
             return;
@@ -145,10 +145,13 @@ impl Session {
         for (name, version) in &opening.initial {
             let wanted = self.target.get(kind, name);
             let books = &mut self.books[kind];
+            if books.superseded(name) {
+                continue;
+            }
             let listed = Held::Listed(version.into());
             match books.behind.get(name) {
                 None if wanted.is_none() && books.subscription.covers(name) => self.begin(kind, name, listed),
-                Some(Held::Unknown) if !books.superseded(name) => {
+                Some(Held::Unknown) => {
                     books.put(name, listed, wanted);
                 }
                 None | Some(_) => {}
@@ -295,8 +298,12 @@ impl Session {
                     }
                     ResourceType::Endpoints => {}
                     ResourceType::Listener | ResourceType::Table => {
-                        if wanted.is_none() || !self.books[kind].behind.contains_key(&name) {
+                        let current = !self.books[kind].behind.contains_key(&name);
+                        if wanted.is_none() || current {
                             self.gates[kind].pins.remove(&name);
+                        }
+                        if let Some(user) = newer.user(kind, &name).filter(|_| current) {
+                            self.gates[kind].learn(&name, user);
                         }
                         self.uses_changed = true;
                     }

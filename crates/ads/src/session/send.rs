@@ -24,9 +24,8 @@ impl Session {
         if !self.sealed {
             return;
         }
-        self.settle();
         // What was sent may have made room for more: a pinned form for the newest one. What was pinned may need clusters
-        // that were held back.
+        // that were held back. What nothing names any more may be due.
         loop {
             let before = (out.len(), self.pinned());
             for kind in ResourceType::ALL {
@@ -40,7 +39,7 @@ impl Session {
                     self.emit(kind, steps, out);
                 }
             }
-            if (out.len(), self.pinned()) == before {
+            if !self.settle() && (out.len(), self.pinned()) == before {
                 break;
             }
         }
@@ -52,31 +51,37 @@ impl Session {
         behind.filter(|(name, _)| self.target.get(ResourceType::Cluster, name).is_none())
     }
 
-    /// Starts the grace of every cluster that nothing names any more at the client, and stops it for the others.
-    fn settle(&mut self) {
+    /// Starts the grace of every cluster that nothing names any more at the client, and stops it for the others. Returns
+    /// whether some are due already.
+    fn settle(&mut self) -> bool {
         if !self.uses_changed {
-            return;
+            return false;
         }
         let leaving: Vec<Name> = self.leaving().map(|(name, _)| name.clone()).collect();
         if leaving.is_empty() {
             self.uses_changed = false;
             self.due.clear();
-            return;
+            return false;
         }
         let users = [ResourceType::Listener, ResourceType::Table];
         // A client that reconnects asks for what it uses only after it asked for clusters.
         let settled = self.now >= self.settled_at() || users.iter().all(|kind| self.books[*kind].is_open());
-        let known = !users.iter().any(|kind| self.books[*kind].holds_unlisted);
+        let listeners = &self.books[ResourceType::Listener];
+        // While listeners are on their way the client may be about to ask for other tables than it does.
+        let known = !listeners.holds_unlisted && listeners.inflight.is_empty();
         let in_use = users.map(|kind| self.gates[kind].clusters_in_use(kind, &self.target));
         self.uses_changed = !settled;
+        let mut due = false;
         for name in leaving {
             let free = |clusters: &Option<BTreeSet<Name>>| clusters.as_ref().is_some_and(|all| !all.contains(&name));
             if settled && known && in_use.iter().all(free) {
-                self.due.entry(name).or_insert(self.now + self.limits.grace_ms);
+                let at = self.due.entry(name).or_insert(self.now + self.limits.grace_ms);
+                due |= *at <= self.now;
             } else {
                 self.due.remove(&name);
             }
         }
+        due
     }
 
     fn is_due(&self, name: &Name) -> bool {

@@ -69,18 +69,28 @@ impl Subscription {
     }
 
     /// Takes the names of a state-of-the-world request: they replace what was asked for.
-    pub(crate) fn replace(&mut self, kind: ResourceType, names: Vec<Name>) -> Change {
+    pub(crate) fn replace(&mut self, kind: ResourceType, names: &[String]) -> Change {
         let first = !std::mem::replace(&mut self.seen, true);
         if names.is_empty() && has_legacy_wildcard(kind) && (first || (self.wildcard && self.legacy)) {
             return self.become_wildcard(true);
         }
-        let mut wanted: BTreeSet<Name> = names.into_iter().collect();
+        if !first && !self.wildcard && self.asks_for_exactly(names) {
+            return Change::default();
+        }
+        let mut wanted: BTreeSet<Name> = names.iter().map(Name::from).collect();
         let wildcard = wanted.remove(WILDCARD);
         let mut change = if wildcard { self.become_wildcard(false) } else { self.end_wildcard() };
         change.added.extend(wanted.difference(&self.names).cloned());
         change.removed.extend(self.names.difference(&wanted).cloned());
         self.names = wanted;
         change
+    }
+
+    /// Whether these are the names, in any order. Nearly every request is an acknowledgement with the names of the one
+    /// before: found out without a copy of any.
+    fn asks_for_exactly(&self, names: &[String]) -> bool {
+        let sorted = names.is_sorted_by(|a, b| a < b);
+        sorted && names.len() == self.names.len() && names.iter().zip(&self.names).all(|(new, old)| *new == **old)
     }
 
     /// Takes the names of a delta request.
@@ -133,11 +143,24 @@ mod tests {
         texts.iter().map(|text| Name::from(*text)).collect()
     }
 
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_same_names_again_change_nothing_in_any_order() {
+        let mut sotw = Subscription::default();
+        sotw.replace(Endpoints, &texts(&["a", "b"]));
+        assert_eq!(sotw.replace(Endpoints, &texts(&["a", "b"])), Change::default());
+        assert_eq!(sotw.replace(Endpoints, &texts(&["b", "a"])), Change::default());
+        assert_eq!(sotw.replace(Endpoints, &texts(&["a", "c"])).added, names(&["c"]));
+    }
+
     #[test]
     fn an_empty_first_request_for_clusters_asks_for_everything_and_empty_ones_keep_it() {
         let mut sotw = Subscription::default();
-        assert!(sotw.replace(Cluster, vec![]).wildcard_added);
-        assert_eq!(sotw.replace(Cluster, vec![]), Change::default());
+        assert!(sotw.replace(Cluster, &[]).wildcard_added);
+        assert_eq!(sotw.replace(Cluster, &[]), Change::default());
         assert!(sotw.covers("anything"));
         let mut delta = Subscription::default();
         assert!(delta.update(Cluster, vec![], vec![]).wildcard_added);
@@ -147,7 +170,7 @@ mod tests {
     #[test]
     fn an_empty_first_request_for_endpoints_asks_for_nothing() {
         let mut sotw = Subscription::default();
-        assert_eq!(sotw.replace(Endpoints, vec![]), Change::default());
+        assert_eq!(sotw.replace(Endpoints, &[]), Change::default());
         assert!(!sotw.covers("a"));
     }
 
@@ -155,8 +178,8 @@ mod tests {
     fn an_empty_list_after_names_takes_everything_back() {
         for kind in ResourceType::ALL {
             let mut sotw = Subscription::default();
-            sotw.replace(kind, names(&["a", "b"]));
-            let change = sotw.replace(kind, vec![]);
+            sotw.replace(kind, &texts(&["a", "b"]));
+            let change = sotw.replace(kind, &[]);
             assert_eq!(change.removed, names(&["a", "b"]));
             assert!(!sotw.covers("a") && !sotw.is_wildcard());
         }
@@ -170,8 +193,8 @@ mod tests {
         assert!(change.wildcard_removed);
         assert!(delta.covers("a") && !delta.covers("b"));
         let mut sotw = Subscription::default();
-        assert!(sotw.replace(Cluster, names(&["*", "a"])).wildcard_added);
-        assert!(sotw.replace(Cluster, names(&["a"])).wildcard_removed);
+        assert!(sotw.replace(Cluster, &texts(&["*", "a"])).wildcard_added);
+        assert!(sotw.replace(Cluster, &texts(&["a"])).wildcard_removed);
         assert!(sotw.covers("a") && !sotw.covers("b"));
     }
 

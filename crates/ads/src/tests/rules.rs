@@ -22,7 +22,8 @@ fn names(texts: &[&str]) -> Vec<Name> {
 }
 
 fn sotw(kind: ResourceType, nonce: &str, wanted: &[&str]) -> Request {
-    let ask = Ask::Sotw { version: String::new(), names: names(wanted) };
+    let names = wanted.iter().map(|name| (*name).to_owned()).collect();
+    let ask = Ask::Sotw { version: String::new(), names };
     Request { type_url: TypeUrl::Served(kind), nonce: nonce.to_owned(), error: None, ask }
 }
 
