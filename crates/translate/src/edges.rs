@@ -12,7 +12,7 @@ use std::hash::Hash;
 use tidegate_model::Name;
 
 /// Every edge that can be cut.
-pub const EDGES: [&str; 27] = [
+pub const EDGES: [&str; 26] = [
     "classes to Gateways",
     "verdicts to status",
     "verdicts to Gateways of ours",
@@ -35,7 +35,6 @@ pub const EDGES: [&str; 27] = [
     "clusters that are wanted",
     "slices to assignments",
     "attachments to status",
-    "attached routes, each once",
     "findings to Gateways",
     "classes to status",
     "findings to others",

@@ -151,9 +151,8 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let assignments = endpoints::assignments(&edges, wanted, slices);
 
         // Status, from the same rows.
-        let attached = edges.once("attached routes, each once", attachments.flat_map(attached));
         let verdicts = verdicts.map(|(gateway, verdict)| (gateway, GatewayInput::Verdict(verdict)));
-        let attached = attached.map(|(gateway, listener, _route)| (gateway, GatewayInput::Attached(listener)));
+        let attached = attachments.flat_map(attached);
         let gateway_inputs = edges
             .carry("verdicts to status", verdicts)
             .concat(edges.carry("attachments to status", attached))
@@ -203,13 +202,15 @@ fn route_status((route, output): Lowered) -> Option<(ObjectKey, Arc<DerivedStatu
     }
 }
 
-/// Listeners that the route is attached to.
-fn attached((route, attachment): (RouteKey, attach::Attachment)) -> Vec<(NamespacedName, Name, RouteKey)> {
+/// Listeners that the route is attached to. Several references to one Gateway must differ in section or port, so no
+/// listener is reached twice.
+fn attached((_route, attachment): (RouteKey, attach::Attachment)) -> Vec<(NamespacedName, GatewayInput)> {
     match attachment.outcome {
         attach::Outcome::Refused(..) => Vec::new(),
-        attach::Outcome::Bound(bindings) => {
-            bindings.into_iter().map(|binding| (attachment.gateway.clone(), binding.listener, route.clone())).collect()
-        }
+        attach::Outcome::Bound(bindings) => bindings
+            .into_iter()
+            .map(|binding| (attachment.gateway.clone(), GatewayInput::Attached(binding.listener)))
+            .collect(),
     }
 }
 
@@ -221,11 +222,11 @@ type FindingRow = (ObjectKey, Finding);
 
 fn route_finding((object, finding): FindingRow) -> Option<(RouteKey, RouteInput)> {
     (object.kind == Kind::HttpRoute)
-        .then(|| (RouteKey { kind: RouteKind::Http, name: object.name }, RouteInput::Finding(finding)))
+        .then_some((RouteKey { kind: RouteKind::Http, name: object.name }, RouteInput::Finding(finding)))
 }
 
 fn gateway_finding((object, finding): FindingRow) -> Option<(NamespacedName, GatewayInput)> {
-    (object.kind == Kind::Gateway).then(|| (object.name, GatewayInput::Finding(finding)))
+    (object.kind == Kind::Gateway).then_some((object.name, GatewayInput::Finding(finding)))
 }
 
 fn other_finding((object, finding): FindingRow) -> Option<(ObjectKey, OtherInput)> {

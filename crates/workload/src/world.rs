@@ -230,16 +230,7 @@ fn listener(random: &mut Random, first: usize, index: usize) -> Value {
 }
 
 fn route(random: &mut Random) -> Value {
-    let mut parents: Vec<Value> = (0..1 + random.below(2)).map(|_| parent(random)).collect();
-    if random.chance(20) {
-        // One listener reached by two references: attached once all the same.
-        let listener = format!("l{}", random.below(2));
-        let twice =
-            json!({"name": random.pick(&GATEWAYS), "namespace": random.pick(&NAMESPACES), "sectionName": listener});
-        let mut again = twice.clone();
-        again["port"] = json!(random.pick(&[80, 81]));
-        parents = vec![twice, again];
-    }
+    let parents: Vec<Value> = (0..1 + random.below(2)).map(|_| parent(random)).collect();
     let rules: Vec<Value> = (0..1 + random.below(3)).map(|_| rule(random)).collect();
     let mut spec = json!({"parentRefs": parents, "rules": rules});
     let hostnames: Vec<&str> =
