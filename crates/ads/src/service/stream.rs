@@ -38,6 +38,9 @@ impl<M: Message + Default> Decoder for MessageDecoder<M> {
     }
 }
 
+/// A request, with the node if it says so.
+type Incoming = (Option<Node>, Request);
+
 /// Requests of either protocol.
 pub(super) enum Inbound {
     Sotw(Streaming<DiscoveryRequest>),
@@ -60,7 +63,7 @@ impl Inbound {
         }
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<(Option<Node>, Request), Status>>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Incoming, Status>>> {
         match self {
             Inbound::Sotw(stream) => Pin::new(stream).poll_next(cx).map_ok(from_sotw),
             Inbound::Delta(stream) => Pin::new(stream).poll_next(cx).map_ok(from_delta),
@@ -68,7 +71,7 @@ impl Inbound {
     }
 }
 
-pub(crate) fn from_sotw(message: DiscoveryRequest) -> (Option<Node>, Request) {
+pub(crate) fn from_sotw(message: DiscoveryRequest) -> Incoming {
     let request = Request {
         type_url: TypeUrl::new(&message.type_url),
         nonce: message.response_nonce,
@@ -78,7 +81,7 @@ pub(crate) fn from_sotw(message: DiscoveryRequest) -> (Option<Node>, Request) {
     (message.node, request)
 }
 
-pub(crate) fn from_delta(message: DeltaDiscoveryRequest) -> (Option<Node>, Request) {
+pub(crate) fn from_delta(message: DeltaDiscoveryRequest) -> Incoming {
     let names = |texts: Vec<String>| texts.iter().map(Name::from).collect();
     let initial = message.initial_resource_versions.into_iter();
     let request = Request {
