@@ -223,3 +223,52 @@ fn read(path: &Path) -> Found {
         Err(error) => Found::Unreadable(format!("the file cannot be read: {error}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use tidegate_model::{Kind, ObjectKey};
+
+    const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: cart}\n";
+
+    /// A directory with one file, looked at once.
+    fn looked_at() -> (tempfile::TempDir, Looker, Instant) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.yaml"), SERVICE).unwrap();
+        let mut looker = Looker::new(dir.path().to_owned(), true, None);
+        let now = Instant::now();
+        looker.look(&Request::default(), now).unwrap();
+        (dir, looker, now)
+    }
+
+    #[test]
+    fn a_move_is_followed_at_the_look_that_sees_it() {
+        let (dir, mut looker, now) = looked_at();
+        // A name that sorts later: were the old one believed to be there still, it would win.
+        fs::rename(dir.path().join("a.yaml"), dir.path().join("z.yaml")).unwrap();
+        let seen = looker.look(&Request::default(), now).unwrap();
+        assert_eq!((seen.events, looker.problems()), (Vec::new(), Vec::new()));
+        let key = ObjectKey::new(Kind::Service, "default", "cart");
+        let place = looker.manifests().provenance().get(&key).unwrap();
+        assert_eq!(&*place.path, dir.path().join("z.yaml"));
+    }
+
+    #[test]
+    fn a_removal_is_believed_after_a_while_and_not_before() {
+        let (dir, mut looker, now) = looked_at();
+        fs::remove_file(dir.path().join("a.yaml")).unwrap();
+        let seen = looker.look(&Request::default(), now).unwrap();
+        assert_eq!((seen.events, seen.again_at), (Vec::new(), Some(now + ABSENT)));
+        let seen = looker.look(&Request::default(), now + ABSENT).unwrap();
+        assert!(matches!(seen.events[..], [Event::Delete(_)]), "{:?}", seen.events);
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_not_read() {
+        let (dir, mut looker, now) = looked_at();
+        fs::File::create(dir.path().join("b.yaml")).unwrap().set_len(FILE_MAX as u64 + 1).unwrap();
+        looker.look(&Request::default(), now).unwrap();
+        assert!(looker.problems()[0].message.starts_with("the file is larger than 16 MiB; split it"));
+    }
+}
