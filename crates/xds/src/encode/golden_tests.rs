@@ -123,11 +123,11 @@ fn every_match_is_encoded() {
         method: Some("GET".into()),
     };
     let expected = json!({
-        "safe_regex": { "regex": "/a.*" },
+        "safe_regex": { "google_re2": { "max_program_size": 100_000 }, "regex": "/a.*" },
         "headers": [
             { "name": ":method", "string_match": { "exact": "GET" } },
             { "name": "x-a", "string_match": { "exact": "1" } },
-            { "name": "x-b", "string_match": { "safe_regex": { "regex": "2+" } } },
+            { "name": "x-b", "string_match": { "safe_regex": { "google_re2": { "max_program_size": 100_000 }, "regex": "2+" } } },
         ],
         "query_parameters": [{ "name": "q", "string_match": { "exact": "3" } }],
     });
@@ -238,13 +238,13 @@ fn rewrites_timeouts_and_upgrades_are_encoded() {
 
     to = Forward { path: Some(PathModifier::Full("/one\\two".into())), websocket: false, try_timeout: Some(0), ..to };
     let value = route(&plain(Action::Forward(to.clone())));
-    let whole = json!({ "pattern": { "regex": "^/.*$" }, "substitution": r"/one\\two" });
+    let whole = json!({ "pattern": { "google_re2": { "max_program_size": 100_000 }, "regex": "^/.*$" }, "substitution": r"/one\\two" });
     assert_eq!(value["route"]["regex_rewrite"], whole);
     assert_eq!(value["route"]["idle_timeout"], json!("600s"), "a longer timeout is not cut short by silence");
     assert_eq!(value["route"]["retry_policy"], Value::Null);
 
     to.path = Some(PathModifier::Prefix("/".into()));
-    let stripped = json!({ "pattern": { "regex": "^/cart/*" }, "substitution": "/" });
+    let stripped = json!({ "pattern": { "google_re2": { "max_program_size": 100_000 }, "regex": "^/cart/*" }, "substitution": "/" });
     assert_eq!(route(&plain(Action::Forward(to)))["route"]["regex_rewrite"], stripped);
 }
 
@@ -273,7 +273,7 @@ fn a_redirect_changes_paths_as_a_rewrite_does() {
     let redirect = |path: PathModifier| route(&plain(redirect(None, Some(8443), Some(path))))["redirect"].clone();
     assert_eq!(redirect(PathModifier::Full("/new".into()))["path_redirect"], json!("/new"));
     assert_eq!(redirect(PathModifier::Prefix("/new/".into()))["prefix_rewrite"], json!("/new"));
-    let stripped = json!({ "pattern": { "regex": "^/cart/*" }, "substitution": "/" });
+    let stripped = json!({ "pattern": { "google_re2": { "max_program_size": 100_000 }, "regex": "^/cart/*" }, "substitution": "/" });
     assert_eq!(redirect(PathModifier::Prefix("".into()))["regex_rewrite"], stripped);
 }
 

@@ -5,7 +5,9 @@
 
 use tidegate_model::{PathMatch, PathModifier};
 use tidegate_proto::envoy::config::route::v3::route_match::PathSpecifier;
+use tidegate_proto::envoy::r#type::matcher::v3::regex_matcher::{EngineType, GoogleRe2};
 use tidegate_proto::envoy::r#type::matcher::v3::{RegexMatchAndSubstitute, RegexMatcher};
+use tidegate_proto::google::protobuf::UInt32Value;
 
 /// How a path matches.
 pub(super) fn specifier(path: &PathMatch) -> PathSpecifier {
@@ -22,10 +24,16 @@ pub(super) fn specifier(path: &PathMatch) -> PathSpecifier {
 }
 
 /// A regular expression that must match the whole text; the field rules want it not empty.
+#[allow(deprecated, reason = "the only way to raise the limit that does not depend on the client's bootstrap")]
 pub(super) fn regex(pattern: &str) -> RegexMatcher {
     let pattern = if pattern.is_empty() { "^$" } else { pattern };
-    RegexMatcher { regex: pattern.to_owned(), ..RegexMatcher::default() }
+    let limit = GoogleRe2 { max_program_size: Some(UInt32Value { value: MAX_PROGRAM }) };
+    RegexMatcher { regex: pattern.to_owned(), engine_type: Some(EngineType::GoogleRe2(limit)) }
 }
+
+/// The largest program, in instructions, that a pattern may become. Unless told otherwise Envoy refuses more than 100,
+/// which `[a-z]{3,40}` exceeds, and with it the whole table. What is too much for RE2 itself is found before it gets here.
+const MAX_PROGRAM: u32 = 100_000;
 
 /// A new path.
 #[derive(Clone, Debug, PartialEq)]
