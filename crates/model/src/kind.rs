@@ -80,9 +80,7 @@ impl Kind {
     #[must_use]
     pub fn of(api_version: &str, kind: &str) -> Option<Kind> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        Kind::ALL
-            .into_iter()
-            .find(|k| k.as_str() == kind && k.group() == group && k.versions().contains(&version))
+        Kind::ALL.into_iter().find(|k| k.as_str() == kind && k.group() == group && k.versions().contains(&version))
     }
 }
 
