@@ -27,6 +27,24 @@ const ALIASED_MAX: usize = 100_000;
 /// Documents of one file.
 const DOCUMENTS_MAX: usize = 100_000;
 
+/// The group whose kinds are all known: another one there is a slip of the pen, and to take it for a kind that is
+/// merely not read would remove the object that it was.
+const GATEWAY_API: &str = "gateway.networking.k8s.io";
+
+/// The kinds of that group, read or not.
+const GATEWAY_API_KINDS: [&str; 10] = [
+    "GatewayClass",
+    "Gateway",
+    "ListenerSet",
+    "HTTPRoute",
+    "GRPCRoute",
+    "TLSRoute",
+    "TCPRoute",
+    "UDPRoute",
+    "BackendTLSPolicy",
+    "ReferenceGrant",
+];
+
 /// What stands in a file.
 #[derive(Debug, Default)]
 pub struct Parsed {
@@ -222,6 +240,10 @@ fn known_kind(body: &Value) -> Result<Result<Kind, String>, (&'static str, Strin
         let read: Vec<String> = near.versions().iter().map(|version| format!("{group}{slash}{version}")).collect();
         let message = format!("{kind} of {api_version} is not read; write apiVersion: {}", read.join(" or "));
         return Err(("apiVersion", message));
+    }
+    if group == GATEWAY_API && !GATEWAY_API_KINDS.contains(&kind) && !kind.ends_with("List") {
+        let kinds = GATEWAY_API_KINDS.join(", ");
+        return Err(("kind", format!("{group} has no kind {kind}; correct it to one of {kinds}")));
     }
     if kind == "List" {
         return Err(("kind", "a List within a List is not read; put its items into the outer one".to_owned()));
@@ -460,6 +482,13 @@ mod tests {
             parse(b"apiVersion: apps/v1\nkind: Deployment\n---\napiVersion: serving.knative.dev/v1\nkind: Service\n");
         assert_eq!(parsed.mistakes, []);
         assert_eq!(parsed.unknown, ["apps/v1 Deployment", "serving.knative.dev/v1 Service"]);
+        let parsed = parse(
+            b"apiVersion: gateway.networking.k8s.io/v1\nkind: GRPCRoute\n---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gatewy\n",
+        );
+        assert_eq!(parsed.unknown, ["gateway.networking.k8s.io/v1 GRPCRoute"]);
+        assert_eq!(parsed.mistakes.len(), 1);
+        assert_eq!((parsed.mistakes[0].line, parsed.mistakes[0].field.as_str()), (4, "kind"));
+        assert!(parsed.mistakes[0].message.contains("has no kind Gatewy"), "{:?}", parsed.mistakes[0]);
     }
 
     #[test]
