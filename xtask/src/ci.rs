@@ -27,7 +27,9 @@ fn lints() -> Result<()> {
 }
 
 fn docs() -> Result<()> {
-    step::cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
+    // Module pages are for those who read the code, so they may point at private modules.
+    let flags = "-D warnings -A rustdoc::private_intra_doc_links";
+    step::cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", flags)])
 }
 
 /// Runs all steps, up to the first that fails.
