@@ -66,6 +66,31 @@ fn w1_a_table_goes_out_as_it_is_after_the_bound_and_is_counted() {
 }
 
 #[test]
+fn w1_an_earlier_acknowledgement_of_endpoints_proves_nothing() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        harness.envoy.options().hold.insert(EDS);
+        world.endpoints("a", &["10.0.0.2"]);
+        harness.seal(&mut world);
+        harness.run();
+        let early = harness.envoy.release();
+        world.route("n.example", &["n"]);
+        harness.seal(&mut world);
+        harness.run();
+        let late = harness.envoy.release();
+        harness.take_log();
+        harness.to_server.extend(early);
+        harness.run();
+        assert_eq!(harness.take_log(), [""; 0], "{protocol}");
+        harness.to_server.extend(late);
+        harness.run();
+        assert_eq!(harness.take_log(), ["rds http"], "{protocol}");
+        harness.assert_clean();
+    }
+}
+
+#[test]
 fn w1_a_route_to_nowhere_waits_for_nothing() {
     for protocol in BOTH {
         let mut world = shop();
@@ -221,6 +246,25 @@ fn what_is_no_longer_asked_for_is_no_longer_sent_and_comes_again_when_it_is() {
         assert_eq!(resources(&sent(session.on_request(ask(EDS, &["a"], &[], &["a"]), 2_000))), ["a"]);
         assert_eq!(resources(&sent(session.on_request(ask(RDS, &["http"], &[], &["http"]), 3_000))), [""; 0]);
         assert_eq!(resources(&sent(session.on_timer(4_000))), ["http"], "unproven clusters are waited for");
+    }
+}
+
+#[test]
+fn a_client_that_warms_for_ever_gets_clusters_that_it_does_not_ask_for() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut session = bare(protocol, Limits::default());
+        session.on_sealed(world.seal(), 0);
+        let endpoints = match protocol {
+            Protocol::Sotw => sotw(EDS, "", &["a", "z"]),
+            Protocol::Delta => delta(EDS, "", &["a", "z"], &[]),
+        };
+        let first = sent(session.on_request(endpoints, 0));
+        let kinds: Vec<&TypeUrl> = first.iter().map(|response| &response.type_url).collect();
+        assert_eq!(kinds, [&TypeUrl::Served(CDS), &TypeUrl::Served(EDS)], "{protocol}");
+        world.h2.insert("a".to_owned());
+        let mended = sent(session.on_sealed(world.seal(), 0));
+        assert!(mended[0].resources.iter().any(|cluster| &*cluster.name == "a"), "{protocol}");
     }
 }
 
