@@ -39,7 +39,7 @@ pub(crate) struct Args {
 
 /// Builds what is needed and runs the demo until it is done or interrupted. Whatever was started ends with it.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    step::cargo(&["build", "--package", "tidegate"], &[])?;
+    step::cargo(&["build", "--bin", "tidegate"], &[])?;
     let tidegate = built("tidegate")?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     runtime.block_on(async {
