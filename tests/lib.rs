@@ -17,6 +17,7 @@ pub fn rows_of(sealed: &Sealed) -> BTreeSet<Row> {
     for (gateway, view) in &sealed.gateways {
         rows.insert(Row::Gateway(gateway.clone()));
         rows.extend(view.listeners.values().map(|listener| Row::Listener(gateway.clone(), listener.clone())));
+        rows.extend(view.secrets.values().map(|secret| Row::Secret(gateway.clone(), secret.clone())));
         rows.extend(view.members.iter().map(|cluster| Row::Member(gateway.clone(), cluster.clone())));
         for (name, table) in &view.tables {
             rows.insert(Row::Table(gateway.clone(), name.clone()));

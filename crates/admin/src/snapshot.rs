@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tidegate_model::{NamespacedName, ResourceType};
 use tidegate_xds::{Resource, Sealed, Variants, When};
 
-/// The snapshot of `gateway`: clusters, endpoints, listeners and tables by name, each with its version. `None` if the
+/// The snapshot of `gateway`: clusters, endpoints, listeners, secrets and tables by name, each with its version. `None` if the
 /// Gateway is not served.
 ///
 /// The order is by name and the JSON is canonical, so equal snapshots are equal texts.
@@ -26,6 +26,7 @@ pub fn of(sealed: &Sealed, gateway: &NamespacedName) -> Option<Value> {
         "clusters": members(&sealed.clusters, ResourceType::Cluster),
         "endpoints": members(&sealed.endpoints, ResourceType::Endpoints),
         "listeners": listeners,
+        "secrets": view.secrets.values().map(secret).collect::<Vec<_>>(),
         "tables": tables,
     }))
 }
@@ -39,6 +40,12 @@ fn forms(kind: ResourceType, variants: &Variants) -> Vec<Value> {
             When::Any => resource(kind, &variant.resource),
         })
         .collect()
+}
+
+/// A secret without its material, which nothing outside the wire to a client ever has.
+fn secret(secret: &Resource) -> Value {
+    let digest = tidegate_xds::encode::secret_digest(secret);
+    json!({ "name": secret.name, "version": secret.version.to_string(), "digest": digest })
 }
 
 fn resource(kind: ResourceType, resource: &Resource) -> Value {

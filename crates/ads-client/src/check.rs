@@ -130,7 +130,7 @@ impl Memory {
 pub(crate) fn is_whole(kind: ResourceType) -> bool {
     match kind {
         ResourceType::Cluster | ResourceType::Listener => true,
-        ResourceType::Endpoints | ResourceType::Table => false,
+        ResourceType::Endpoints | ResourceType::Secret | ResourceType::Table => false,
     }
 }
 

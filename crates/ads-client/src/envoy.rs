@@ -58,12 +58,14 @@ struct Cluster {
 }
 
 /// Any other resource at the client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Held {
     version: String,
     bytes: Bytes,
     /// What it names: tables of a listener, clusters of a table.
     names: BTreeSet<String>,
+    /// Secrets of a listener.
+    secrets: BTreeSet<String>,
 }
 
 /// One type on the current stream, and what of it outlives the stream.
@@ -94,7 +96,7 @@ struct Channel {
 pub struct Envoy {
     options: Options,
     clusters: BTreeMap<String, Cluster>,
-    /// Endpoints, listeners and tables.
+    /// Endpoints, listeners, secrets and tables.
     held: BTreeMap<ResourceType, BTreeMap<String, Held>>,
     channels: BTreeMap<ResourceType, Channel>,
     /// Nothing was sent on this stream yet: the node goes with the first request.
@@ -168,7 +170,7 @@ impl Envoy {
             ResourceType::Cluster => {
                 self.clusters.iter().map(|(name, held)| (name.clone(), held.bytes.clone())).collect()
             }
-            ResourceType::Endpoints | ResourceType::Listener | ResourceType::Table => {
+            ResourceType::Endpoints | ResourceType::Listener | ResourceType::Secret | ResourceType::Table => {
                 self.of(kind).map(|(name, held)| (name.clone(), held.bytes.clone())).collect()
             }
         }
@@ -185,7 +187,10 @@ impl Envoy {
     pub fn is_serving(&self) -> bool {
         let mut listeners = self.of(ResourceType::Listener).map(|(_, listener)| listener).peekable();
         listeners.peek().is_some()
-            && listeners.all(|listener| listener.names.iter().all(|table| self.table(table).is_some()))
+            && listeners.all(|listener| {
+                listener.names.iter().all(|table| self.table(table).is_some())
+                    && listener.secrets.iter().all(|secret| self.holds(ResourceType::Secret).contains_key(secret))
+            })
     }
 
     /// Opens a stream, in place of the last one if there was one; what is held stays.
@@ -211,8 +216,10 @@ impl Envoy {
         if self.initialized {
             out.push(self.first(ResourceType::Listener));
         }
-        if !self.wanted(ResourceType::Table).is_empty() {
-            out.push(self.first(ResourceType::Table));
+        for kind in [ResourceType::Secret, ResourceType::Table] {
+            if !self.wanted(kind).is_empty() {
+                out.push(self.first(kind));
+            }
         }
         out
     }
@@ -246,7 +253,8 @@ impl Envoy {
             (ResourceType::Cluster, _) => rewarmed = self.apply_clusters(response, good, error.is_some()),
             (ResourceType::Endpoints, _) => self.apply_endpoints(response, good),
             (ResourceType::Listener, _) => self.apply_listeners(response, good, error.is_some()),
-            (ResourceType::Table, _) => self.apply_tables(good),
+            (ResourceType::Secret, _) => self.apply_named(kind, good),
+            (ResourceType::Table, _) => self.apply_named(kind, good),
         }
         self.check_routes();
         self.answer(kind, error, rewarmed)

@@ -8,6 +8,7 @@ use tidegate_proto::envoy::config::cluster::v3::Cluster;
 use tidegate_proto::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use tidegate_proto::envoy::config::listener::v3::Listener;
 use tidegate_proto::envoy::config::route::v3::RouteConfiguration;
+use tidegate_proto::envoy::extensions::transport_sockets::tls::v3::Secret;
 use tidegate_proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
@@ -111,6 +112,7 @@ fn item(kind: ResourceType, any: &Any, version: String, wrapped: Option<&String>
         ResourceType::Cluster => Cluster::decode(bytes.clone()).map(|cluster| cluster.name),
         ResourceType::Endpoints => ClusterLoadAssignment::decode(bytes.clone()).map(|endpoints| endpoints.cluster_name),
         ResourceType::Listener => Listener::decode(bytes.clone()).map(|listener| listener.name),
+        ResourceType::Secret => Secret::decode(bytes.clone()).map(|secret| secret.name),
         ResourceType::Table => RouteConfiguration::decode(bytes.clone()).map(|table| table.name),
     };
     let name = name.map_err(|error| format!("a resource of {} does not decode: {error}", kind.short()))?;

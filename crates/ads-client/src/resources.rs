@@ -4,10 +4,12 @@ use bytes::Bytes;
 use prost::Message;
 use std::collections::BTreeSet;
 use tidegate_proto::envoy::config::cluster::v3::{Cluster, cluster};
+use tidegate_proto::envoy::config::core::v3::transport_socket;
 use tidegate_proto::envoy::config::listener::v3::{Listener, filter};
 use tidegate_proto::envoy::config::route::v3::{RouteConfiguration, route, route_action};
 use tidegate_proto::envoy::extensions::filters::network::http_connection_manager::v3::HttpConnectionManager;
 use tidegate_proto::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
+use tidegate_proto::envoy::extensions::transport_sockets::tls::v3::DownstreamTlsContext;
 
 /// Whether the cluster gets its endpoints by EDS.
 pub(crate) fn has_eds(bytes: &Bytes) -> bool {
@@ -34,6 +36,19 @@ pub(crate) fn tables_of_listener(bytes: &Bytes) -> BTreeSet<String> {
             Some(RouteSpecifier::RouteConfig(_) | RouteSpecifier::ScopedRoutes(_)) | None => None,
         })
         .collect()
+}
+
+/// The secrets that a listener names.
+pub(crate) fn secrets_of_listener(bytes: &Bytes) -> BTreeSet<String> {
+    let listener = Listener::decode(bytes.clone()).unwrap_or_default();
+    let chains = listener.filter_chains.iter().chain(&listener.default_filter_chain);
+    let contexts = chains.filter_map(|chain| match chain.transport_socket.as_ref()?.config_type.as_ref()? {
+        transport_socket::ConfigType::TypedConfig(any) => {
+            tidegate_proto::unpack::<DownstreamTlsContext>(any).ok().flatten()
+        }
+    });
+    let common = contexts.filter_map(|context| context.common_tls_context);
+    common.flat_map(|tls| tls.tls_certificate_sds_secret_configs).map(|secret| secret.name).collect()
 }
 
 /// The clusters that a table names.

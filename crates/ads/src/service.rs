@@ -20,6 +20,7 @@ use stream::{Inbound, StreamBody};
 #[cfg(test)]
 pub(crate) use stream::{from_delta, from_sotw};
 use tidegate_model::{Millis, Observation};
+use tidegate_vault::Vault;
 use tidegate_xds::Sealed;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -43,6 +44,8 @@ pub struct Config {
     pub max_request_bytes: usize,
     /// How often a quiet connection is probed; it is closed if it does not answer as long again.
     pub keepalive: Duration,
+    /// Where the material of secrets is.
+    pub vault: Vault,
     /// Counters. Clones of the configuration share them.
     pub metrics: Arc<Metrics>,
     /// Who is connected. Clones of the configuration share it.
@@ -58,6 +61,7 @@ impl Default for Config {
             max_clients: 10_000,
             max_request_bytes: 64 << 20,
             keepalive: Duration::from_secs(30),
+            vault: Vault::new(),
             metrics: Arc::default(),
             clients: Clients::default(),
         }

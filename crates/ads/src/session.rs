@@ -9,6 +9,7 @@
 //!   [`Limits::pin_ms`], then goes out as it is. The form that waits is pinned: newer ones wait behind it.
 //! * A cluster that is no longer wanted stays until the client accepted listeners and tables that do not name it, and
 //!   then [`Limits::grace_ms`]. In the state-of-the-world protocol what is sent until then is the union.
+//! * Secrets are sent when they are asked for, one a response, and again when they change.
 //! * A cluster that changed is followed by its endpoints, changed or not: Envoy warms it anew.
 //! * What a client rejected is not sent again until its content changes.
 //!
@@ -307,7 +308,7 @@ impl Session {
         books.acked_version.clone_from(&sent.version);
         books.holds_unlisted = false;
         match kind {
-            ResourceType::Cluster => {}
+            ResourceType::Cluster | ResourceType::Secret => {}
             ResourceType::Endpoints => {
                 self.waiting.retain(|_, endpoints| endpoints.is_none_or(|nonce| nonce > sent.nonce));
             }
@@ -340,7 +341,8 @@ impl Session {
             }
         }
         match kind {
-            ResourceType::Cluster => {}
+            // What is parked by it is not sent again: Envoy would accept an identical secret and keep the old one.
+            ResourceType::Cluster | ResourceType::Secret => {}
             ResourceType::Endpoints => {
                 // Proves nothing; what is sent next may.
                 self.waiting.values_mut().filter(|nonce| **nonce == Some(sent.nonce)).for_each(|nonce| *nonce = None);
@@ -397,7 +399,7 @@ impl Session {
         let implied = match kind {
             ResourceType::Cluster => false,
             ResourceType::Endpoints => true,
-            ResourceType::Listener | ResourceType::Table => opening.is_warm(),
+            ResourceType::Listener | ResourceType::Secret | ResourceType::Table => opening.is_warm(),
         };
         if implied {
             clusters.subscription = Subscription::implied();

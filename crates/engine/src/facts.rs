@@ -26,16 +26,21 @@ struct Made {
     facts: Vec<Fact>,
     /// The newest renewal of what has a lifetime, if anything has.
     renewed: Option<Millis>,
+    /// What the object is reason for once that lifetime ended.
+    after: Vec<Fact>,
 }
 
 impl Facts {
     /// Replaces what is known of `key` by `new` and appends what that changes.
     pub(crate) fn replace(&mut self, key: &ObjectKey, new: Normalized, changes: &mut Vec<Change>) {
-        let Normalized { mut facts, deadlines } = new;
-        facts.sort();
-        facts.dedup();
+        let Normalized { facts, deadlines, after } = new;
         let renewed = deadlines.iter().map(|deadline: &Deadline| deadline.renewed).max();
-        let new = Made { facts, renewed };
+        self.make(key, Made { facts, renewed, after }, changes);
+    }
+
+    fn make(&mut self, key: &ObjectKey, mut new: Made, changes: &mut Vec<Change>) {
+        new.facts.sort();
+        new.facts.dedup();
         let old = self.objects.get(key).map_or(&[][..], |made| &made.facts);
         for (fact, diff) in difference(old, &new.facts) {
             if fact.object().as_ref() == Some(key) || self.shared_changes(&fact, diff) {
@@ -55,10 +60,16 @@ impl Facts {
         }
     }
 
-    /// Forgets the facts of `key`, whose lifetime ended, if `renewed` is its newest renewal.
+    /// Ends the lifetime of the facts of `key`, if `renewed` is its newest renewal: what it is reason for after that is
+    /// what is left.
     pub(crate) fn expire(&mut self, key: &ObjectKey, renewed: Millis, changes: &mut Vec<Change>) {
-        if self.objects.get(key).is_some_and(|made| made.renewed == Some(renewed)) {
-            self.remove(key, changes);
+        match self.objects.get_mut(key).filter(|made| made.renewed == Some(renewed)) {
+            None => {}
+            Some(made) if made.after.is_empty() => self.remove(key, changes),
+            Some(made) => {
+                let facts = std::mem::take(&mut made.after);
+                self.make(key, Made { facts, ..Made::default() }, changes);
+            }
         }
     }
 
@@ -149,7 +160,7 @@ mod tests {
     }
 
     fn made(facts: Vec<Fact>) -> Normalized {
-        Normalized { facts, deadlines: Vec::new() }
+        Normalized { facts, ..Normalized::default() }
     }
 
     #[test]
@@ -192,6 +203,7 @@ mod tests {
         let renewed = |renewed| Normalized {
             facts: vec![finding("a", "x")],
             deadlines: vec![Deadline { key: key("a"), at: renewed + 10, renewed }],
+            after: Vec::new(),
         };
         facts.replace(&key("a"), renewed(100), &mut changes);
         facts.replace(&key("a"), renewed(200), &mut changes);
@@ -202,5 +214,22 @@ mod tests {
         assert_eq!(changes, [(finding("a", "x"), -1)]);
         facts.expire(&key("a"), 200, &mut changes);
         assert_eq!(changes.len(), 1);
+    }
+
+    #[test]
+    fn what_ends_leaves_what_comes_after_it() {
+        let (mut facts, mut changes) = (Facts::default(), Vec::new());
+        let ending = Normalized {
+            facts: vec![finding("a", "good")],
+            deadlines: vec![Deadline { key: key("a"), at: 10, renewed: 10 }],
+            after: vec![finding("a", "ended")],
+        };
+        facts.replace(&key("a"), ending.clone(), &mut changes);
+        changes.clear();
+        facts.expire(&key("a"), 10, &mut changes);
+        assert_eq!(facts.set(), BTreeSet::from([finding("a", "ended")]));
+        assert_eq!((changes.len(), facts.has_lifetime(&key("a"))), (2, false));
+        facts.replace(&key("a"), ending, &mut changes);
+        assert_eq!(facts.set(), BTreeSet::from([finding("a", "good")]));
     }
 }

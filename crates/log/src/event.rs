@@ -70,7 +70,7 @@ impl Event {
 }
 
 /// A whole object as an API server would return it, without `managedFields`, the last-applied annotation and
-/// `status`. Cheap to clone.
+/// `status`; of a Secret without its material, in place of which stands a verdict. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
     /// Its key, read from `body`.
@@ -119,7 +119,7 @@ impl Object {
     /// Says which of `apiVersion`, `kind`, `metadata.name` or `metadata.namespace` is missing or of no use.
     pub fn new(mut body: Value) -> Result<Self, String> {
         let key = read_key(&body)?;
-        strip(&mut body);
+        strip(&mut body, key.kind);
         body.sort_all_objects();
         Ok(Object { key, body: Arc::new(body) })
     }
@@ -169,11 +169,19 @@ fn check_name(name: &str, field: &str) -> Result<(), String> {
     ))
 }
 
-fn strip(body: &mut Value) {
+fn strip(body: &mut Value, kind: Kind) {
     let Some(fields) = body.as_object_mut() else { return };
     fields.remove("status");
+    if kind == Kind::Secret {
+        // Sources take the material out and judge it. Should one forget to, it ends here.
+        fields.remove("data");
+        fields.remove("stringData");
+    }
     let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     metadata.remove("managedFields");
+    if kind == Kind::Secret {
+        metadata.remove("annotations");
+    }
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
         && annotations.remove(LAST_APPLIED).is_some()
         && annotations.is_empty()
@@ -202,6 +210,16 @@ mod tests {
         let object = Object::new(body).unwrap();
         assert_eq!(*object.body, service(&json!({"name": "cart"})));
         assert_eq!(object.key.to_string(), "Service default/cart");
+    }
+
+    #[test]
+    fn no_material_of_a_secret_is_in_an_object() {
+        let object = Object::new(json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"a": "b"}, "stringData": {"a": "b"},
+            "metadata": {"name": "a", "annotations": {"copy": "b"}},
+        }));
+        let left = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": "Opaque"});
+        assert_eq!(*object.unwrap().body, left);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub enum Fact {
     Service(Arc<ServiceFact>),
     /// An EndpointSlice.
     Slice(Arc<SliceFact>),
+    /// A Secret.
+    Secret(Arc<SecretFact>),
     /// Something to say about an object whose kind has no status of its own to say it in.
     Finding(ObjectKey, Finding),
 }
@@ -91,6 +93,26 @@ pub struct ListenerFact {
     pub namespaces: AllowedNamespaces,
     /// `allowedRoutes.kinds`; empty means the defaults of the protocol.
     pub kinds: Vec<GroupKind>,
+    /// `tls`.
+    pub tls: Option<ListenerTlsFact>,
+}
+
+/// `Listener.tls`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ListenerTlsFact {
+    /// Whether `mode` is `Passthrough`; by default it is `Terminate`.
+    pub passthrough: bool,
+    /// `certificateRefs`, in order.
+    pub certificates: Vec<CertificateRef>,
+}
+
+/// What a certificate reference names, resolved against the Gateway's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CertificateRef {
+    /// Group and kind.
+    pub group_kind: GroupKind,
+    /// Namespace and name.
+    pub name: NamespacedName,
 }
 
 /// `Listener.protocol`.
@@ -491,6 +513,28 @@ pub enum EndpointState {
     Draining,
 }
 
+/// A Secret: what is known of its material, which is kept elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SecretFact {
+    /// Namespace and name.
+    pub name: NamespacedName,
+    /// The certificate that it holds, or why it holds none that can be served.
+    pub certificate: Result<CertificateFact, Name>,
+}
+
+/// What is known of a certificate with its key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CertificateFact {
+    /// Digest of the certificate chain and the key: what the material is found by, and what tells two apart.
+    pub digest: Name,
+    /// DNS names that it is for, in lower case, sorted.
+    pub names: Vec<Hostname>,
+    /// The end of its validity, in seconds since the Unix epoch.
+    pub not_after: i64,
+    /// Whether that end has come.
+    pub expired: bool,
+}
+
 impl Fact {
     /// The object this fact was made of, where the fact alone tells.
     #[must_use]
@@ -502,6 +546,7 @@ impl Fact {
             Fact::Namespace(namespace) => ObjectKey::new(Kind::Namespace, "", &namespace.name),
             Fact::Service(service) => ObjectKey { kind: Kind::Service, name: service.name.clone() },
             Fact::Slice(slice) => ObjectKey { kind: Kind::EndpointSlice, name: slice.name.clone() },
+            Fact::Secret(secret) => ObjectKey { kind: Kind::Secret, name: secret.name.clone() },
             Fact::Finding(object, _) => object.clone(),
             Fact::Grant(_) => return None,
         })

@@ -94,6 +94,12 @@ reasons! {
     BackendNotFound,
     /// The kind of the reference is not supported.
     InvalidKind,
+    /// A certificate that a listener refers to is not there or cannot be used.
+    InvalidCertificateRef,
+    /// A certificate is past its end; it is served all the same.
+    CertificateExpired,
+    /// A certificate is not for the hostname of its listener; it is served all the same.
+    CertificateHostnameMismatch,
     /// A reference into another namespace without a ReferenceGrant.
     RefNotPermitted,
     /// A kind that is needed could not be read.

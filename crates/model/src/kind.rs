@@ -22,11 +22,13 @@ pub enum Kind {
     Service,
     /// `discovery.k8s.io` EndpointSlice.
     EndpointSlice,
+    /// core Secret. Its material stays outside: what is read is a digest of it, and a verdict on it.
+    Secret,
 }
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 8] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::HttpRoute,
@@ -34,6 +36,7 @@ impl Kind {
         Kind::Namespace,
         Kind::Service,
         Kind::EndpointSlice,
+        Kind::Secret,
     ];
 
     /// The kind as a manifest writes it.
@@ -47,6 +50,7 @@ impl Kind {
             Kind::Namespace => "Namespace",
             Kind::Service => "Service",
             Kind::EndpointSlice => "EndpointSlice",
+            Kind::Secret => "Secret",
         }
     }
 
@@ -55,7 +59,7 @@ impl Kind {
     pub fn group(self) -> &'static str {
         match self {
             Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute | Kind::ReferenceGrant => "gateway.networking.k8s.io",
-            Kind::Namespace | Kind::Service => "",
+            Kind::Namespace | Kind::Service | Kind::Secret => "",
             Kind::EndpointSlice => "discovery.k8s.io",
         }
     }
@@ -66,7 +70,7 @@ impl Kind {
         match self {
             Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute => &["v1", "v1beta1"],
             Kind::ReferenceGrant => &["v1beta1", "v1"],
-            Kind::Namespace | Kind::Service | Kind::EndpointSlice => &["v1"],
+            Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Secret => &["v1"],
         }
     }
 

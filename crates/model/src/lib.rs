@@ -22,6 +22,8 @@ pub mod status;
 
 pub mod observation;
 
+mod time;
+
 pub use fact::*;
 pub use finding::{Finding, Reason};
 pub use hostname::Hostname;
@@ -29,6 +31,7 @@ pub use kind::{GroupKind, Kind, ObjectKey};
 pub use name::{Name, NamespacedName};
 pub use observation::{ClientId, Observation, ResourceType};
 pub use status::*;
+pub use time::rfc3339;
 
 /// Logical time of one batch of events. Epoch 0 is the initial state of every kind.
 pub type Epoch = u64;

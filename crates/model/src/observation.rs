@@ -29,14 +29,21 @@ pub enum ResourceType {
     Endpoints,
     /// `envoy.config.listener.v3.Listener` (LDS).
     Listener,
+    /// `envoy.extensions.transport_sockets.tls.v3.Secret` (SDS).
+    Secret,
     /// `envoy.config.route.v3.RouteConfiguration` (RDS).
     Table,
 }
 
 impl ResourceType {
     /// Every type, in the order in which additions are sent.
-    pub const ALL: [ResourceType; 4] =
-        [ResourceType::Cluster, ResourceType::Endpoints, ResourceType::Listener, ResourceType::Table];
+    pub const ALL: [ResourceType; 5] = [
+        ResourceType::Cluster,
+        ResourceType::Endpoints,
+        ResourceType::Listener,
+        ResourceType::Secret,
+        ResourceType::Table,
+    ];
 
     /// The type URL.
     #[must_use]
@@ -45,17 +52,19 @@ impl ResourceType {
             ResourceType::Cluster => "type.googleapis.com/envoy.config.cluster.v3.Cluster",
             ResourceType::Endpoints => "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
             ResourceType::Listener => "type.googleapis.com/envoy.config.listener.v3.Listener",
+            ResourceType::Secret => "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
             ResourceType::Table => "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
         }
     }
 
-    /// The short name of its discovery service: `cds`, `eds`, `lds`, `rds`.
+    /// The short name of its discovery service: `cds`, `eds`, `lds`, `sds`, `rds`.
     #[must_use]
     pub fn short(self) -> &'static str {
         match self {
             ResourceType::Cluster => "cds",
             ResourceType::Endpoints => "eds",
             ResourceType::Listener => "lds",
+            ResourceType::Secret => "sds",
             ResourceType::Table => "rds",
         }
     }

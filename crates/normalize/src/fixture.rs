@@ -12,8 +12,8 @@ pub(crate) fn object(body: Value) -> Object {
 
 /// The facts of this body.
 pub(crate) fn facts(body: Value) -> Vec<Fact> {
-    let Normalized { facts, deadlines } = normalize(&object(body));
-    assert_eq!(deadlines, []);
+    let Normalized { facts, deadlines, after } = normalize(&object(body));
+    assert_eq!((deadlines, after), (vec![], vec![]));
     facts
 }
 
@@ -23,7 +23,12 @@ pub(crate) fn carried(facts: &[Fact]) -> Vec<Finding> {
         Fact::Class(class) => class.findings.clone(),
         Fact::Gateway(gateway) => gateway.findings.clone(),
         Fact::Route(route) => route.findings.clone(),
-        Fact::Grant(_) | Fact::Namespace(_) | Fact::Service(_) | Fact::Slice(_) | Fact::Finding(..) => Vec::new(),
+        Fact::Grant(_)
+        | Fact::Namespace(_)
+        | Fact::Service(_)
+        | Fact::Slice(_)
+        | Fact::Secret(_)
+        | Fact::Finding(..) => Vec::new(),
     });
     findings.flatten().collect()
 }

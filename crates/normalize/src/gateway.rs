@@ -10,8 +10,8 @@ use crate::text::{
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    AddressFact, AllowedNamespaces, Fact, Finding, GatewayFact, GroupKind, Hostname, Kind, ListenerFact, Name,
-    ObjectKey, Protocol, Reason,
+    AddressFact, AllowedNamespaces, CertificateRef, Fact, Finding, GatewayFact, GroupKind, Hostname, Kind, ListenerFact,
+    ListenerTlsFact, Name, NamespacedName, ObjectKey, Protocol, Reason,
 };
 
 /// Bounds of the API.
@@ -28,7 +28,7 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
     let spec = root.field("spec");
     spec.is_required_object(report);
     let class = spec.field("gatewayClassName").required_name(&REF_NAME, report).unwrap_or_default();
-    let listeners = listeners(&spec.field("listeners"), report);
+    let listeners = listeners(&key.name, &spec.field("listeners"), report);
     let addresses = addresses(&spec.field("addresses"), report);
     let parameters = infrastructure(&spec.field("infrastructure"), report);
     not_yet(&spec, report);
@@ -64,7 +64,7 @@ fn not_yet(spec: &Node<'_>, report: &mut Report) {
     }
 }
 
-fn listeners(list: &Node<'_>, report: &mut Report) -> Vec<ListenerFact> {
+fn listeners(gateway: &NamespacedName, list: &Node<'_>, report: &mut Report) -> Vec<ListenerFact> {
     if list.demand(report) && list.items(MAX_LISTENERS, report).next().is_none() {
         report.invalid(list, "must not be empty; add a listener");
     }
@@ -72,7 +72,7 @@ fn listeners(list: &Node<'_>, report: &mut Report) -> Vec<ListenerFact> {
     let mut sockets = BTreeSet::new();
     let mut listeners = Vec::new();
     for item in list.items(MAX_LISTENERS, report) {
-        let Some(listener) = listener(&item, report) else { continue };
+        let Some(listener) = listener(gateway, &item, report) else { continue };
         if !names.insert(listener.name.clone()) {
             let message = format!("{} is there twice; give every listener its own name", quote(&listener.name));
             report.invalid(&item.field("name"), message);
@@ -87,17 +87,18 @@ fn listeners(list: &Node<'_>, report: &mut Report) -> Vec<ListenerFact> {
 }
 
 /// A listener; none if it cannot be told from others, which is reported.
-fn listener(item: &Node<'_>, report: &mut Report) -> Option<ListenerFact> {
+fn listener(gateway: &NamespacedName, item: &Node<'_>, report: &mut Report) -> Option<ListenerFact> {
     let name = item.field("name").required_name(&SECTION_NAME, report);
     let number = item.field("port");
     let port = if number.demand(report) { number.port(report) } else { None };
     let protocol = item.field("protocol").required_name(&PROTOCOL, report).map(protocol);
     let hostname = hostname(&item.field("hostname"), report);
+    let mut terms = None;
     if let Some(protocol) = &protocol {
         if matches!(protocol, Protocol::Tcp | Protocol::Udp) && item.field("hostname").is_present() {
             report.invalid(&item.field("hostname"), "a TCP or UDP listener cannot have a hostname; remove it");
         }
-        tls(item, protocol, report);
+        terms = tls(gateway, item, protocol, report);
     }
     let allowed = item.field("allowedRoutes");
     allowed.is_object(report);
@@ -108,6 +109,7 @@ fn listener(item: &Node<'_>, report: &mut Report) -> Option<ListenerFact> {
         port: port?,
         protocol: protocol?,
         hostname,
+        tls: terms,
     })
 }
 
@@ -130,15 +132,15 @@ fn hostname(field: &Node<'_>, report: &mut Report) -> Hostname {
     Hostname::new(&name)
 }
 
-/// The rules of `tls`; the certificates themselves are not read.
-fn tls(item: &Node<'_>, protocol: &Protocol, report: &mut Report) {
+/// `tls`, with its rules.
+fn tls(gateway: &NamespacedName, item: &Node<'_>, protocol: &Protocol, report: &mut Report) -> Option<ListenerTlsFact> {
     let tls = item.field("tls");
     let present = tls.is_object(report);
     let mode = tls.field("mode");
     match protocol {
         Protocol::Http | Protocol::Tcp | Protocol::Udp if present => {
             report.invalid(&tls, "a listener of this protocol has no TLS; remove it or use the protocol HTTPS or TLS");
-            return;
+            return None;
         }
         Protocol::Https if present && mode.text(report).is_some_and(|mode| mode != "Terminate") => {
             report.invalid(&mode, "must be Terminate for HTTPS; remove it or use the protocol TLS");
@@ -147,26 +149,32 @@ fn tls(item: &Node<'_>, protocol: &Protocol, report: &mut Report) {
         _ => {}
     }
     if !present {
-        return;
+        return None;
     }
-    let chosen = mode.choice(&["Terminate", "Passthrough"], report).unwrap_or("Terminate");
-    let certificates = tls.field("certificateRefs");
-    let mut count = 0;
-    for certificate in certificates.items(MAX_CERTIFICATES, report) {
-        count += 1;
-        certificate.field("group").name(&GROUP, report);
-        certificate.field("kind").name(&KIND, report);
-        certificate.field("name").required_name(&REF_NAME, report);
-        certificate.field("namespace").name(&NAMESPACE, report);
-    }
+    let passthrough = mode.choice(&["Terminate", "Passthrough"], report) == Some("Passthrough");
+    let list = tls.field("certificateRefs");
+    let count = list.items(MAX_CERTIFICATES, report).count();
+    let certificates = list.items(MAX_CERTIFICATES, report).filter_map(|item| certificate(gateway, &item, report));
+    let certificates = certificates.collect();
     let options = tls.field("options");
     let option_count = options.entries(report).len();
     if option_count > MAX_TLS_OPTIONS {
         report.invalid(&options, format!("has {option_count} options, {MAX_TLS_OPTIONS} are allowed; remove some"));
     }
-    if chosen == "Terminate" && count + option_count == 0 {
-        report.invalid(&certificates, "mode Terminate needs a certificate; add one or use Passthrough");
+    if !passthrough && count + option_count == 0 {
+        report.invalid(&list, "mode Terminate needs a certificate; add one or use Passthrough");
     }
+    Some(ListenerTlsFact { passthrough, certificates })
+}
+
+fn certificate(gateway: &NamespacedName, item: &Node<'_>, report: &mut Report) -> Option<CertificateRef> {
+    let group = item.field("group").name(&GROUP, report).unwrap_or_default();
+    let kind = item.field("kind");
+    let kind = if kind.is_present() { kind.name(&KIND, report) } else { Some(Kind::Secret.as_str().into()) };
+    let name = item.field("name").required_name(&REF_NAME, report);
+    let namespace = item.field("namespace").name(&NAMESPACE, report);
+    let namespace = namespace.as_deref().unwrap_or(gateway.namespace());
+    Some(CertificateRef { group_kind: GroupKind { group, kind: kind? }, name: NamespacedName::new(namespace, &name?) })
 }
 
 /// Whose routes may attach. What cannot be read admits nobody.

@@ -45,6 +45,8 @@ mod service;
 
 mod endpoint_slice;
 
+mod secret;
+
 mod schema;
 
 use node::{Node, Report};
@@ -56,8 +58,10 @@ use tidegate_model::{Fact, Finding, Kind, Millis, ObjectKey, Reason};
 pub struct Normalized {
     /// The facts. They replace every fact that an earlier form of the object gave.
     pub facts: Vec<Fact>,
-    /// When some of the facts end by themselves. None of today's kinds has such facts.
+    /// When the facts end by themselves, if they do.
     pub deadlines: Vec<Deadline>,
+    /// What the object is reason for from then on.
+    pub after: Vec<Fact>,
 }
 
 /// The time at which facts of an object end unless the object is renewed before.
@@ -76,18 +80,24 @@ pub struct Deadline {
 pub fn normalize(object: &Object) -> Normalized {
     let mut report = Report::default();
     let root = Node::root(&object.body);
-    let mut facts = match object.key.kind {
-        Kind::GatewayClass => gateway_class::facts(&object.key, &root, &mut report),
-        Kind::Gateway => gateway::facts(&object.key, &root, &mut report),
-        Kind::HttpRoute => http_route::facts(&object.key, &root, &mut report),
-        Kind::ReferenceGrant => reference_grant::facts(&object.key, &root, &mut report),
-        Kind::Namespace => namespace::facts(&object.key, &root, &mut report),
-        Kind::Service => service::facts(&object.key, &root, &mut report),
-        Kind::EndpointSlice => endpoint_slice::facts(&object.key, &root, &mut report),
+    let plain = |facts| Normalized { facts, ..Normalized::default() };
+    let mut normalized = match object.key.kind {
+        Kind::GatewayClass => plain(gateway_class::facts(&object.key, &root, &mut report)),
+        Kind::Gateway => plain(gateway::facts(&object.key, &root, &mut report)),
+        Kind::HttpRoute => plain(http_route::facts(&object.key, &root, &mut report)),
+        Kind::ReferenceGrant => plain(reference_grant::facts(&object.key, &root, &mut report)),
+        Kind::Namespace => plain(namespace::facts(&object.key, &root, &mut report)),
+        Kind::Service => plain(service::facts(&object.key, &root, &mut report)),
+        Kind::EndpointSlice => plain(endpoint_slice::facts(&object.key, &root, &mut report)),
+        Kind::Secret => secret::normalized(&object.key, &root, &mut report),
     };
     schema::check(object, &mut report);
-    facts.extend(report.rows().into_iter().map(|finding| Fact::Finding(object.key.clone(), finding)));
-    Normalized { facts, deadlines: Vec::new() }
+    let rows: Vec<Fact> = report.rows().into_iter().map(|row| Fact::Finding(object.key.clone(), row)).collect();
+    if !normalized.deadlines.is_empty() {
+        normalized.after.extend(rows.iter().cloned());
+    }
+    normalized.facts.extend(rows);
+    normalized
 }
 
 /// What an API server would refuse the object for, had it been asked to store it; empty for an object it would take.
@@ -99,7 +109,7 @@ pub fn admit(object: &Object) -> Vec<Finding> {
         Fact::Gateway(gateway) => gateway.findings.clone(),
         Fact::Route(route) => route.findings.clone(),
         Fact::Finding(_, finding) => vec![finding],
-        Fact::Grant(_) | Fact::Namespace(_) | Fact::Service(_) | Fact::Slice(_) => Vec::new(),
+        Fact::Grant(_) | Fact::Namespace(_) | Fact::Service(_) | Fact::Slice(_) | Fact::Secret(_) => Vec::new(),
     });
     findings.filter(|finding| finding.reason == Reason::Invalid).collect()
 }

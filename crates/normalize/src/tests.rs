@@ -38,6 +38,7 @@ fn samples() -> Vec<Value> {
             "ports": [{"name": "a", "port": 80, "protocol": "TCP"}],
             "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true, "serving": true, "terminating": false},
                 "nodeName": "n", "zone": "z"}]}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque"}),
     ]
 }
 

@@ -12,7 +12,4 @@ mod clients;
 
 mod render;
 
-mod time;
-
 pub use board::Board;
-pub use time::rfc3339;

@@ -9,7 +9,7 @@
 use crate::edges::Edges;
 use crate::gateways::GatewayState;
 use crate::lookup::Rows;
-use crate::names::{HostKey, listener_name};
+use crate::names::HostKey;
 use crate::rank::Ranked;
 use differential_dataflow::operators::ThresholdTotal;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub(crate) fn listener_domains(state: &GatewayState) -> Vec<Domain> {
     let domain = |listener: &crate::gateways::ListenerState| {
         let key = HostKey {
             gateway: state.fact.name.clone(),
-            table: listener_name(listener.port),
+            table: listener.table(),
             host: listener.hostname.clone(),
         };
         (key, listener.hostname.clone())

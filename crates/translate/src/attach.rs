@@ -3,7 +3,6 @@
 use crate::edges::Edges;
 use crate::gateways::ListenerState;
 use crate::lookup::{Rows, lookup};
-use crate::names::listener_name;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,6 +45,8 @@ pub(crate) struct Binding {
     pub(crate) listener: Name,
     pub(crate) listener_host: Hostname,
     pub(crate) port: u16,
+    /// Whether it is reached over TLS.
+    pub(crate) tls: bool,
     pub(crate) table: Name,
     /// The domains that it serves the route under: none if the listener is not usable, or where a more specific
     /// listener of the port owns the domain (isolation).
@@ -186,14 +187,15 @@ fn bind(listener: &ListenerState, common: Vec<Hostname>, listeners: &[ListenerSt
         listener: listener.name.clone(),
         listener_host: listener.hostname.clone(),
         port: listener.port,
-        table: listener_name(listener.port),
+        tls: listener.tls,
+        table: listener.table(),
         hosts,
     }
 }
 
 /// The listener of the port that requests to `host` go to: the most specific one.
 fn owner<'l>(host: &Hostname, port: u16, listeners: &'l [ListenerState]) -> Option<&'l Name> {
-    let of_port = listeners.iter().filter(|l| l.usable && l.port == port && l.hostname.covers(host));
+    let of_port = listeners.iter().filter(|l| l.claims && l.port == port && l.hostname.covers(host));
     of_port.max_by_key(|l| l.hostname.specificity()).map(|l| &l.name)
 }
 
@@ -211,6 +213,8 @@ mod tests {
             kinds: vec![Kind::HttpRoute.into()],
             bad_kinds: Vec::new(),
             problem: None,
+            tls: false,
+            claims: true,
             usable: true,
         }
     }

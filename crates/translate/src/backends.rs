@@ -1,4 +1,4 @@
-//! Backend references: permitted, found, resolved to a Service port.
+//! Backend references: found, resolved to a Service port.
 
 use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
@@ -6,7 +6,7 @@ use crate::names::{Backend, ClusterKey};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tidegate_model::{
-    BackendRef, GrantFact, GroupKind, Kind, Name, Reason, RouteFact, RouteKey, ServiceFact, Transport,
+    BackendRef, Kind, Name, Reason, RouteFact, RouteKey, ServiceFact, Transport,
 };
 
 /// What a reference leads to.
@@ -25,45 +25,6 @@ pub(crate) struct BackendAsk {
     pub(crate) target: BackendRef,
 }
 
-impl BackendAsk {
-    pub(crate) fn needs_grant(&self) -> bool {
-        self.target.name.namespace() != self.route.name.namespace()
-    }
-
-    /// Under what a grant for this reference would be filed.
-    pub(crate) fn grant_key(&self) -> GrantKey {
-        GrantKey {
-            namespace: self.target.name.namespace().into(),
-            from: self.route.kind.kind().into(),
-            from_namespace: self.route.name.namespace().into(),
-            to: self.target.group_kind.clone(),
-        }
-    }
-}
-
-/// Everything of a grant but the name it is limited to.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(crate) struct GrantKey {
-    namespace: Name,
-    from: GroupKind,
-    from_namespace: Name,
-    to: GroupKind,
-}
-
-impl GrantKey {
-    pub(crate) fn of(grant: &GrantFact) -> GrantKey {
-        GrantKey {
-            namespace: grant.namespace.clone(),
-            from: grant.from.clone(),
-            from_namespace: grant.from_namespace.clone(),
-            to: grant.to.clone(),
-        }
-    }
-}
-
-/// Names that are permitted; `None` among them permits every name.
-type Permitted = Vec<Option<Name>>;
-
 /// The references of a route, each once. An invalid route has none: it is not served, and its status says why.
 pub(crate) fn asks(route: &RouteFact) -> Vec<BackendAsk> {
     let mut targets: Vec<&BackendRef> =
@@ -76,27 +37,10 @@ pub(crate) fn asks(route: &RouteFact) -> Vec<BackendAsk> {
 /// Every reference, resolved.
 pub(crate) fn resolutions<'s>(
     edges: &Edges,
-    asks: Rows<'s, BackendAsk>,
-    grants: Rows<'s, GrantFact>,
+    asks: Rows<'s, (BackendAsk, bool)>,
     services: Rows<'s, Arc<ServiceFact>>,
 ) -> Rows<'s, (RouteKey, (BackendRef, Resolution))> {
-    let grants = edges.carry("grants to references", grants);
     let services = edges.carry("services to references", services);
-    let crossing = asks.clone().filter(BackendAsk::needs_grant).map(|ask| (ask.grant_key(), ask));
-    let wanted = crossing.clone().map(|(key, _)| key);
-    let filed = grants.map(|grant| (GrantKey::of(&grant), grant.to_name));
-    let permitted =
-        lookup("grants", wanted, filed, |known| known.iter().map(|name| (*name).clone()).collect::<Permitted>());
-    let crossing = crossing
-        .arrange_by_key_named("backend asks by grant")
-        .join_core(permitted.arrange_by_key_named("grants"), |_key, ask, permitted| {
-            Some((ask.clone(), permits(permitted, &ask.target)))
-        });
-    let within = asks.filter(|ask| !ask.needs_grant()).map(|ask| (ask, true));
-    let asks = edges
-        .carry("references within a namespace", within)
-        .concat(edges.carry("references that cross namespaces", crossing));
-
     let by_service = asks.map(|(ask, permitted)| (ask.target.name.clone(), (ask, permitted)));
     let wanted = by_service.clone().map(|(service, _)| service);
     let named = services.map(|service| (service.name.clone(), service));
@@ -108,11 +52,6 @@ pub(crate) fn resolutions<'s>(
             Some((ask.route.clone(), (ask.target.clone(), resolution)))
         },
     )
-}
-
-/// Whether one of the permitted names is the target's.
-pub(crate) fn permits(permitted: &[Option<Name>], target: &BackendRef) -> bool {
-    permitted.iter().any(|name| name.as_ref().is_none_or(|name| *name == target.name.name()))
 }
 
 /// What a reference leads to. A missing permission is told before anything that would tell what exists there.

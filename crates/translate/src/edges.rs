@@ -12,7 +12,7 @@ use std::hash::Hash;
 use tidegate_model::Name;
 
 /// Every edge that can be cut.
-pub const EDGES: [&str; 26] = [
+pub const EDGES: [&str; 28] = [
     "classes to Gateways",
     "verdicts to status",
     "verdicts to Gateways of ours",
@@ -23,6 +23,8 @@ pub const EDGES: [&str; 26] = [
     "references that cross namespaces",
     "references within a namespace",
     "services to references",
+    "secrets to references",
+    "certificates to Gateways",
     "routes to lowering",
     "attachments to lowering",
     "resolutions to lowering",

@@ -5,12 +5,14 @@
 
 use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
-use crate::names::listener_name;
+use crate::Bind;
+use crate::certificates::Resolution;
+use crate::names::{listener_name, secret_name, table_name};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    AllowedNamespaces, ClassFact, Finding, GatewayFact, GroupKind, Hostname, Kind, ListenerFact, Name, NamespacedName,
+    AllowedNamespaces, CertificateFact, CertificateRef, ClassFact, Finding, GatewayFact, GroupKind, Hostname, Kind, ListenerFact, Name, NamespacedName,
     Protocol, Reason,
 };
 use tidegate_xds::{Row, encode, ir};
@@ -22,6 +24,19 @@ pub(crate) struct GatewayState {
     /// Why the Gateway is not accepted, if it is not. Then none of its listeners is usable.
     pub(crate) refused: Option<(Reason, Name)>,
     pub(crate) listeners: Arc<Vec<ListenerState>>,
+    /// The certificates of each listener. Apart from the listeners, so that a rotation re-derives no route.
+    pub(crate) certificates: Arc<Vec<Certificates>>,
+}
+
+/// What became of a listener's certificate references.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Certificates {
+    /// Resource names of those that are served, in order, with the digests of their material.
+    pub(crate) served: Vec<(Name, Name)>,
+    /// Why the others are not.
+    pub(crate) failed: Vec<Finding>,
+    /// What else there is to say.
+    pub(crate) remarks: Vec<Finding>,
 }
 
 /// A listener with its verdict.
@@ -36,8 +51,20 @@ pub(crate) struct ListenerState {
     /// Kinds that the user allowed but that the protocol cannot carry.
     pub(crate) bad_kinds: Vec<GroupKind>,
     pub(crate) problem: Option<ListenerProblem>,
-    /// Whether traffic is served: no problem, and its Gateway is accepted.
+    /// Whether clients reach it over TLS.
+    pub(crate) tls: bool,
+    /// Whether requests to its hostname are its own and no less specific listener's. A listener without a certificate
+    /// that can be served still claims them: nothing answers them in its place.
+    pub(crate) claims: bool,
+    /// Whether traffic is served: no problem, its Gateway is accepted, and with TLS it has a certificate.
     pub(crate) usable: bool,
+}
+
+impl ListenerState {
+    /// The table that its routes are in.
+    pub(crate) fn table(&self) -> Name {
+        table_name(self.port, self.tls, &self.hostname)
+    }
 }
 
 /// Why a listener is not accepted.
@@ -70,22 +97,51 @@ pub(crate) enum Verdict {
     NoClass(Finding),
 }
 
-/// Every Gateway that is not a foreign controller's, with its verdict.
-pub(crate) fn judge<'s>(
+/// A Gateway that is not a foreign controller's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Candidate {
+    pub(crate) fact: Arc<GatewayFact>,
+    /// Whether its class is accepted; none if there is no such class.
+    pub(crate) class_accepted: Option<bool>,
+}
+
+/// What a Gateway is judged by. The candidate sorts first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) enum Part {
+    Candidate(Candidate),
+    Certificate(CertificateRef, Resolution),
+}
+
+/// Every Gateway that is not a foreign controller's.
+pub(crate) fn candidates<'s>(
     edges: &Edges,
     controller: Name,
     classes: Rows<'s, ClassFact>,
     gateways: Rows<'s, Arc<GatewayFact>>,
-) -> Rows<'s, (NamespacedName, Verdict)> {
+) -> Rows<'s, (NamespacedName, Candidate)> {
     let wanted = gateways.clone().map(|gateway| gateway.class.clone());
     let named = edges.carry("classes to Gateways", classes).map(|class| (class.name.clone(), class));
     let states = lookup("class by name", wanted, named, move |known| class_state(&controller, known.first().copied()));
     gateways
         .map(|gateway| (gateway.class.clone(), gateway))
         .arrange_by_key_named("gateways by class")
-        .join_core(states.arrange_by_key_named("class states"), |_class, gateway, state| {
-            verdict(gateway, state).map(|verdict| (gateway.name.clone(), verdict))
-        })
+        .join_core(states.arrange_by_key_named("class states"), |_class, gateway, state| candidate(gateway, state))
+}
+
+/// The verdict on each of them.
+pub(crate) fn judge<'s>(
+    edges: &Edges,
+    candidates: Rows<'s, (NamespacedName, Candidate)>,
+    certificates: Rows<'s, (NamespacedName, (CertificateRef, Resolution))>,
+) -> Rows<'s, (NamespacedName, Verdict)> {
+    let candidates = candidates.map(|(gateway, candidate)| (gateway, Part::Candidate(candidate)));
+    let certificates = certificates.map(|(gateway, (target, found))| (gateway, Part::Certificate(target, found)));
+    candidates.concat(edges.carry("certificates to Gateways", certificates)).reduce_named(
+        "gateways",
+        |_gateway, input, output| {
+            output.extend(verdict(input.iter().map(|(part, _)| *part)).map(|verdict| (verdict, 1)));
+        },
+    )
 }
 
 /// The Gateway, if it is ours.
@@ -105,38 +161,128 @@ pub(crate) fn class_state(controller: &Name, class: Option<&ClassFact>) -> Class
     }
 }
 
-/// The verdict on a Gateway; none if it is not ours to judge.
-pub(crate) fn verdict(gateway: &Arc<GatewayFact>, class: &ClassState) -> Option<Verdict> {
-    match class {
-        ClassState::Foreign => None,
-        ClassState::Missing => Some(Verdict::NoClass(Finding::new(
-            Reason::Pending,
-            "spec.gatewayClassName",
-            format!("there is no GatewayClass {}; create it or name another one", gateway.class),
-        ))),
-        ClassState::Ours(accepted) => Some(Verdict::Ours(resolve(gateway, *accepted))),
-    }
+/// The Gateway with its key; none if it is not ours to judge.
+pub(crate) fn candidate(gateway: &Arc<GatewayFact>, class: &ClassState) -> Option<(NamespacedName, Candidate)> {
+    let class_accepted = match class {
+        ClassState::Foreign => return None,
+        ClassState::Missing => None,
+        ClassState::Ours(accepted) => Some(*accepted),
+    };
+    Some((gateway.name.clone(), Candidate { fact: gateway.clone(), class_accepted }))
 }
 
-fn resolve(gateway: &Arc<GatewayFact>, class_accepted: bool) -> GatewayState {
+/// The verdict on a Gateway; none if it is gone.
+pub(crate) fn verdict<'p>(parts: impl Iterator<Item = &'p Part>) -> Option<Verdict> {
+    let (mut candidate, mut certificates) = (None, BTreeMap::new());
+    for part in parts {
+        match part {
+            Part::Candidate(found) => candidate = Some(found),
+            Part::Certificate(target, resolution) => {
+                certificates.insert(target, resolution);
+            }
+        }
+    }
+    let Candidate { fact, class_accepted } = candidate?;
+    Some(match class_accepted {
+        None => Verdict::NoClass(Finding::new(
+            Reason::Pending,
+            "spec.gatewayClassName",
+            format!("there is no GatewayClass {}; create it or name another one", fact.class),
+        )),
+        Some(accepted) => Verdict::Ours(resolve(fact, *accepted, &certificates)),
+    })
+}
+
+fn resolve(
+    gateway: &Arc<GatewayFact>,
+    class_accepted: bool,
+    found: &BTreeMap<&CertificateRef, &Resolution>,
+) -> GatewayState {
     let problems = problems(&gateway.listeners);
     let refused =
         refusal(gateway, class_accepted).or_else(|| problems.iter().all(Option::is_some).then(|| no_listener(gateway)));
-    let listeners = gateway.listeners.iter().zip(problems).map(|(listener, problem)| {
+    let certificates: Vec<Certificates> =
+        (0..).zip(&gateway.listeners).map(|(index, listener)| certificates(index, listener, found)).collect();
+    let listeners = gateway.listeners.iter().zip(problems).zip(&certificates).map(|((listener, problem), own)| {
         let (kinds, bad_kinds) = route_kinds(listener);
+        let tls = listener.protocol == Protocol::Https;
+        let accepted = refused.is_none() && problem.is_none();
+        let usable = accepted && !kinds.is_empty() && (!tls || !own.served.is_empty());
         ListenerState {
             name: listener.name.clone(),
             port: listener.port,
             hostname: listener.hostname.clone(),
             namespaces: listener.namespaces.clone(),
-            usable: refused.is_none() && problem.is_none() && !kinds.is_empty(),
+            tls,
+            claims: usable || (accepted && tls),
+            usable,
             kinds,
             bad_kinds,
             problem,
         }
     });
     let listeners = Arc::new(listeners.collect());
-    GatewayState { fact: gateway.clone(), refused, listeners }
+    GatewayState { fact: gateway.clone(), refused, listeners, certificates: Arc::new(certificates) }
+}
+
+/// What the certificate references of a listener lead to.
+fn certificates(
+    index: usize,
+    listener: &ListenerFact,
+    found: &BTreeMap<&CertificateRef, &Resolution>,
+) -> Certificates {
+    let mut own = Certificates::default();
+    let targets = listener.tls.iter().flat_map(|tls| &tls.certificates);
+    for (at, target) in targets.enumerate() {
+        let field = format!("spec.listeners[{index}].tls.certificateRefs[{at}]");
+        match found.get(target) {
+            Some(Resolution::Found(certificate)) => {
+                own.remarks.extend(certificate_remarks(&field, &listener.hostname, target, certificate));
+                let served = (secret_name(&target.name), certificate.digest.clone());
+                if !own.served.contains(&served) {
+                    own.served.push(served);
+                }
+            }
+            Some(Resolution::Failed(reason, message)) => own.failed.push(Finding::new(*reason, &field, message.clone())),
+            // Between a reference and its answer lies no epoch.
+            None => {}
+        }
+    }
+    if listener.protocol == Protocol::Https && own.served.is_empty() && own.failed.is_empty() {
+        let field = format!("spec.listeners[{index}].tls.certificateRefs");
+        own.failed.push(Finding::new(Reason::InvalidCertificateRef, &field, "HTTPS needs a certificate; add one"));
+    }
+    own
+}
+
+/// What a user wants to know of a certificate that is served.
+fn certificate_remarks(
+    field: &str,
+    hostname: &Hostname,
+    target: &CertificateRef,
+    certificate: &CertificateFact,
+) -> Vec<Finding> {
+    let mut remarks = Vec::new();
+    if certificate.expired {
+        let message = format!("the certificate of Secret {} expired; renew it", target.name);
+        remarks.push(Finding::new(Reason::CertificateExpired, field, message));
+    }
+    if !certificate.names.iter().any(|name| is_for(name, hostname)) {
+        let names = certificate.names.iter().map(Hostname::as_str).collect::<Vec<_>>().join(", ");
+        let names = if names.is_empty() { "no DNS name".to_owned() } else { names };
+        let message = format!("the certificate of Secret {} is for {names}, not for {hostname}", target.name);
+        remarks.push(Finding::new(Reason::CertificateHostnameMismatch, field, message));
+    }
+    remarks
+}
+
+/// Whether a certificate of this name can be right for some host of a listener. A wildcard in a certificate stands for
+/// one label only; which hosts of a wider listener are asked for, nobody knows.
+fn is_for(name: &Hostname, hostname: &Hostname) -> bool {
+    if name.is_wildcard() && !hostname.is_any() && !hostname.is_wildcard() {
+        return hostname.as_str().split_once('.').is_some_and(|(_, parent)| name.as_str()[2..] == *parent);
+    }
+    name.covers(hostname) || hostname.covers(name)
 }
 
 fn no_listener(gateway: &GatewayFact) -> (Reason, Name) {
@@ -186,7 +332,7 @@ fn problems(listeners: &[ListenerFact]) -> Vec<Option<ListenerProblem>> {
                 Some(ListenerProblem::ProtocolConflict)
             } else if others().any(|other| other.hostname == listener.hostname) {
                 Some(ListenerProblem::HostnameConflict)
-            } else if listener.protocol != Protocol::Http {
+            } else if !matches!(listener.protocol, Protocol::Http | Protocol::Https) {
                 Some(ListenerProblem::UnsupportedProtocol)
             } else {
                 None
@@ -207,8 +353,8 @@ fn can_share(one: &Protocol, other: &Protocol) -> bool {
 /// The kinds of route a listener takes, and those it was asked to take but cannot.
 fn route_kinds(listener: &ListenerFact) -> (Vec<GroupKind>, Vec<GroupKind>) {
     let possible: Vec<GroupKind> = match listener.protocol {
-        Protocol::Http => vec![Kind::HttpRoute.into()],
-        Protocol::Https | Protocol::Tls | Protocol::Tcp | Protocol::Udp | Protocol::Other(_) => Vec::new(),
+        Protocol::Http | Protocol::Https => vec![Kind::HttpRoute.into()],
+        Protocol::Tls | Protocol::Tcp | Protocol::Udp | Protocol::Other(_) => Vec::new(),
     };
     if listener.kinds.is_empty() {
         return (possible, Vec::new());
@@ -218,24 +364,67 @@ fn route_kinds(listener: &ListenerFact) -> (Vec<GroupKind>, Vec<GroupKind>) {
     (good, if possible.is_empty() { Vec::new() } else { bad })
 }
 
-/// The Gateway's own rows: itself, and for each served port a listener and its table.
-pub(crate) fn rows(state: &GatewayState) -> Vec<Row> {
+/// The Gateway's own rows: itself, and for each served port a listener with its tables and secrets.
+pub(crate) fn rows(state: &GatewayState, bind: Bind) -> Vec<Row> {
     let gateway = &state.fact.name;
     if state.refused.is_some() {
         return Vec::new();
     }
     let mut rows = vec![Row::Gateway(gateway.clone())];
-    let mut ports: Vec<u16> = state.listeners.iter().filter(|l| l.usable).map(|l| l.port).collect();
-    ports.sort_unstable();
-    ports.dedup();
-    for port in ports {
-        let name = listener_name(port);
-        // Every address of the machine: which of them a client uses is decided outside.
-        let listener = ir::Listener { name: name.clone(), address: "0.0.0.0".into(), port, table: name.clone() };
-        rows.push(Row::Listener(gateway.clone(), Arc::new(encode::listener(&listener))));
-        rows.push(Row::Table(gateway.clone(), name));
+    let mut ports: BTreeMap<(u16, bool), Vec<(&ListenerState, &Certificates)>> = BTreeMap::new();
+    for (listener, own) in state.listeners.iter().zip(&*state.certificates).filter(|(listener, _)| listener.usable) {
+        ports.entry((listener.port, listener.tls)).or_default().push((listener, own));
     }
+    let mut secrets: BTreeMap<&Name, &Name> = BTreeMap::new();
+    for ((port, tls), listeners) in &ports {
+        let listener = ir::Listener {
+            name: listener_name(*port, *tls),
+            addresses: bind.addresses(&state.fact),
+            port: *port,
+            chains: chains(*port, *tls, listeners),
+        };
+        let tables: BTreeSet<&Name> = listener.chains.iter().map(|chain| &chain.table).collect();
+        rows.extend(tables.into_iter().map(|table| Row::Table(gateway.clone(), table.clone())));
+        rows.push(Row::Listener(gateway.clone(), Arc::new(encode::listener(&listener))));
+        if *tls {
+            secrets.extend(listeners.iter().flat_map(|(_, own)| &own.served).map(|(name, digest)| (name, digest)));
+            rows.extend(listeners.iter().flat_map(|(listener, _)| misdirected(state, listener)));
+        }
+    }
+    let secrets = secrets.into_iter().map(|(name, digest)| encode::secret_ref(name.clone(), digest));
+    rows.extend(secrets.map(|secret| Row::Secret(gateway.clone(), secret)));
     rows
+}
+
+/// The ways into a port. In plaintext there is one; with TLS the name that the client asks for chooses among them.
+fn chains(port: u16, tls: bool, listeners: &[(&ListenerState, &Certificates)]) -> Vec<ir::Chain> {
+    if !tls {
+        let table = table_name(port, tls, &Hostname::any());
+        return vec![ir::Chain { hostname: Hostname::any(), table, certificates: Vec::new() }];
+    }
+    let mut chains: Vec<ir::Chain> = listeners
+        .iter()
+        .map(|(listener, own)| ir::Chain {
+            hostname: listener.hostname.clone(),
+            table: listener.table(),
+            certificates: own.served.iter().map(|(name, _)| name.clone()).collect(),
+        })
+        .collect();
+    chains.sort_by(|a, b| a.hostname.cmp(&b.hostname));
+    chains
+}
+
+/// Virtual hosts that answer 421 on the table of `listener` for hosts that are another listener's: a client that reuses
+/// a connection for them must open one of their own.
+fn misdirected(state: &GatewayState, listener: &ListenerState) -> Vec<Row> {
+    let others = state.listeners.iter().filter(|other| {
+        other.claims && other.tls && other.port == listener.port && other.hostname != listener.hostname
+    });
+    let row = |other: &ListenerState| {
+        let host = Arc::new(encode::misdirected(&other.hostname));
+        Row::VirtualHost(state.fact.name.clone(), listener.table(), other.hostname.clone(), host)
+    };
+    others.map(row).collect()
 }
 
 #[cfg(test)]
@@ -250,7 +439,17 @@ mod tests {
             hostname: Hostname::new(hostname),
             namespaces: AllowedNamespaces::Same,
             kinds: Vec::new(),
+            tls: None,
         }
+    }
+
+    #[test]
+    fn a_certificate_is_for_a_listener_that_it_can_be_right_for() {
+        let fits = |name: &str, hostname: &str| is_for(&Hostname::new(name), &Hostname::new(hostname));
+        assert!(fits("a.example", "a.example") && fits("*.example", "a.example") && fits("a.example", ""));
+        assert!(fits("*.example", "*.example") && fits("a.example", "*.example") && fits("*.a.example", "*.example"));
+        assert!(!fits("*.example", "a.b.example"), "a wildcard of a certificate is one label");
+        assert!(!fits("a.example", "b.example") && !fits("example", "*.example"));
     }
 
     #[test]

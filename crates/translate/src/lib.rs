@@ -12,7 +12,7 @@ use differential_dataflow::input::InputSession;
 use std::sync::Arc;
 use tidegate_model::{
     ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Hostname, Kind, Name, NamespaceFact,
-    NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, ServiceFact, SliceFact,
+    NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 use timely::dataflow::operators::probe::Handle as ProbeHandle;
@@ -21,6 +21,7 @@ use timely::worker::Worker;
 mod assemble;
 mod attach;
 mod backends;
+mod certificates;
 mod edges;
 mod endpoints;
 mod gateways;
@@ -28,6 +29,7 @@ mod lookup;
 mod lower;
 mod names;
 mod rank;
+mod references;
 pub mod reference;
 mod status;
 
@@ -35,6 +37,7 @@ use differential_dataflow::operators::ThresholdTotal;
 pub use edges::EDGES;
 use edges::Edges;
 use lower::{RouteInput, RouteOutput};
+use references::Ask;
 use status::{GatewayInput, OtherInput};
 
 /// What translation is told from outside.
@@ -42,6 +45,8 @@ use status::{GatewayInput, OtherInput};
 pub struct Config {
     /// `spec.controllerName` of the classes that are ours.
     pub controller: Name,
+    /// What listeners bind to.
+    pub bind: Bind,
     /// The one of [`EDGES`] that is cut, so that a test can show that it would notice; none in earnest.
     pub cut: Option<Name>,
 }
@@ -50,7 +55,28 @@ impl Config {
     /// The whole dataflow, for the classes of this controller.
     #[must_use]
     pub fn new(controller: Name) -> Self {
-        Config { controller, cut: None }
+        Config { controller, bind: Bind::default(), cut: None }
+    }
+}
+
+/// What listeners bind to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bind {
+    /// Every address of the machine that the proxy runs on: it has the machine for itself, as in a container.
+    #[default]
+    All,
+    /// The addresses of `spec.addresses`; every one if there are none. For several proxies on one machine.
+    Own,
+}
+
+impl Bind {
+    fn addresses(self, gateway: &GatewayFact) -> Vec<Name> {
+        let own = gateway.addresses.iter().filter(|address| address.kind == "IPAddress");
+        let own: Vec<Name> = own.filter_map(|address| address.value.clone()).collect();
+        match self {
+            Bind::Own if !own.is_empty() => own,
+            Bind::Own | Bind::All => vec!["0.0.0.0".into()],
+        }
     }
 }
 
@@ -66,6 +92,7 @@ pub struct Inputs {
     namespaces: InputSession<Epoch, NamespaceFact, isize>,
     services: InputSession<Epoch, Arc<ServiceFact>, isize>,
     slices: InputSession<Epoch, Arc<SliceFact>, isize>,
+    secrets: InputSession<Epoch, Arc<SecretFact>, isize>,
     findings: InputSession<Epoch, (ObjectKey, Finding), isize>,
 }
 
@@ -79,6 +106,7 @@ impl Inputs {
             namespaces: InputSession::new(),
             services: InputSession::new(),
             slices: InputSession::new(),
+            secrets: InputSession::new(),
             findings: InputSession::new(),
         }
     }
@@ -93,6 +121,7 @@ impl Inputs {
             Fact::Namespace(namespace) => self.namespaces.update(namespace, diff),
             Fact::Service(service) => self.services.update(service, diff),
             Fact::Slice(slice) => self.slices.update(slice, diff),
+            Fact::Secret(secret) => self.secrets.update(secret, diff),
             Fact::Finding(object, finding) => self.findings.update((object, finding), diff),
         }
     }
@@ -102,7 +131,7 @@ impl Inputs {
         macro_rules! advance {
             ($($input:ident)*) => { $( self.$input.advance_to(epoch); self.$input.flush(); )* };
         }
-        advance!(classes gateways routes grants namespaces services slices findings);
+        advance!(classes gateways routes grants namespaces services slices secrets findings);
     }
 }
 
@@ -111,6 +140,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
     let mut inputs = Inputs::new();
     let probe = ProbeHandle::new();
     let controller = config.controller.clone();
+    let bind = config.bind;
     let edges = Edges { cut: config.cut.clone() };
     worker.dataflow_named::<Epoch, _, _>("tidegate", |scope| {
         let classes = inputs.classes.to_collection(scope);
@@ -120,20 +150,27 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let namespaces = inputs.namespaces.to_collection(scope);
         let services = inputs.services.to_collection(scope);
         let slices = inputs.slices.to_collection(scope);
+        let secrets = inputs.secrets.to_collection(scope);
         let findings = inputs.findings.to_collection(scope);
 
+        // What the references of Gateways and routes lead to.
+        let candidates = gateways::candidates(&edges, controller.clone(), classes.clone(), gateways);
+        let to_certificates = candidates.clone().flat_map(|candidate| certificates::asks(&candidate));
+        let to_backends = routes.clone().flat_map(|route| backends::asks(&route));
+        let asks = to_certificates.map(Ask::Certificate).concat(to_backends.map(Ask::Backend));
+        let asks = references::permitted(&edges, asks, grants);
+        let certificates =
+            certificates::resolutions(&edges, asks.clone().flat_map(references::to_certificate), secrets);
+        let resolutions = backends::resolutions(&edges, asks.flat_map(references::to_backend), services);
+
         // Gateways of our classes, with the verdict on their listeners.
-        let verdicts = gateways::judge(&edges, controller.clone(), classes.clone(), gateways);
+        let verdicts = gateways::judge(&edges, candidates, certificates);
         let ours = edges.carry("verdicts to Gateways of ours", verdicts.clone()).flat_map(gateways::ours);
 
         // Which listeners take which route, for which hosts.
         let listeners = ours.clone().map(|state| (state.fact.name.clone(), state.listeners));
         let asks = routes.clone().flat_map(|route| attach::asks(&route));
         let attachments = attach::attachments(&edges, asks, namespaces, listeners);
-
-        // What the routes' backend references lead to.
-        let asks = routes.clone().flat_map(|route| backends::asks(&route));
-        let resolutions = backends::resolutions(&edges, asks, grants, services);
 
         // Routes to entries, uses and status.
         let route_inputs = edges
@@ -165,7 +202,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
             .concat(status::other_statuses(other_inputs))
             .concat(edges.carry("status of routes", lowered.flat_map(route_status)));
 
-        ours.flat_map(|state| gateways::rows(&state))
+        ours.flat_map(move |state| gateways::rows(&state, bind))
             .concat(hosts)
             .concat(members.map(|(gateway, backend)| Row::Member(gateway, backend.cluster.name())))
             .concat(assignments)
@@ -232,8 +269,11 @@ fn gateway_finding((object, finding): FindingRow) -> Option<(NamespacedName, Gat
 fn other_finding((object, finding): FindingRow) -> Option<(ObjectKey, OtherInput)> {
     match object.kind {
         Kind::HttpRoute | Kind::Gateway => None,
-        Kind::GatewayClass | Kind::ReferenceGrant | Kind::Namespace | Kind::Service | Kind::EndpointSlice => {
-            Some((object, OtherInput::Finding(finding)))
-        }
+        Kind::GatewayClass
+        | Kind::ReferenceGrant
+        | Kind::Namespace
+        | Kind::Service
+        | Kind::EndpointSlice
+        | Kind::Secret => Some((object, OtherInput::Finding(finding))),
     }
 }

@@ -44,6 +44,13 @@ pub(crate) enum RouteOutput {
     Status(Arc<DerivedStatus>),
 }
 
+/// Where requests come in: what a redirect that changes neither scheme nor port must say again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entrance {
+    port: u16,
+    tls: bool,
+}
+
 /// Every route, lowered.
 pub(crate) fn lowered<'s>(inputs: Rows<'s, (RouteKey, RouteInput)>) -> Rows<'s, (RouteKey, RouteOutput)> {
     inputs.reduce_named("lower routes", |_route, input, output| {
@@ -85,7 +92,7 @@ impl<'r> RouteParts<'r> {
             rows.push(RouteOutput::Status(Arc::new(status)));
         }
         // The same domain may be reached through several parent references: each entry once.
-        let mut places: BTreeMap<(HostKey, Hostname), u16> = BTreeMap::new();
+        let mut places: BTreeMap<(HostKey, Hostname), Entrance> = BTreeMap::new();
         for attachment in &self.attachments {
             let Outcome::Bound(bindings) = &attachment.outcome else { continue };
             for binding in bindings {
@@ -95,7 +102,8 @@ impl<'r> RouteParts<'r> {
                         table: binding.table.clone(),
                         host: host.clone(),
                     };
-                    places.insert((key, binding.listener_host.clone()), binding.port);
+                    let entrance = Entrance { port: binding.port, tls: binding.tls };
+                    places.insert((key, binding.listener_host.clone()), entrance);
                 }
             }
         }
@@ -124,16 +132,16 @@ impl<'r> RouteParts<'r> {
         }
     }
 
-    /// Encodes each match once a port and hands it to every domain of the port.
-    fn entries(&self, places: &BTreeMap<(HostKey, Hostname), u16>, rows: &mut Vec<RouteOutput>) {
-        let ports: BTreeSet<u16> = places.values().copied().collect();
-        for port in ports {
+    /// Encodes each match once an entrance and hands it to every domain of it.
+    fn entries(&self, places: &BTreeMap<(HostKey, Hostname), Entrance>, rows: &mut Vec<RouteOutput>) {
+        let entrances: BTreeSet<Entrance> = places.values().copied().collect();
+        for entrance in entrances {
             for (rule_index, rule) in (0..).zip(&self.fact.rules) {
                 for (match_index, matcher) in (0..).zip(&rule.matches) {
                     let id = entry_id(&self.fact.key, rule, rule_index, match_index);
-                    let encoded = encode::entry(&self.entry(id, rule, matcher, port));
+                    let encoded = encode::entry(&self.entry(id, rule, matcher, entrance));
                     let ranked = Ranked { rank: Rank::of(self.fact, matcher, rule_index, match_index), entry: encoded };
-                    let here = places.iter().filter(|(_, at)| **at == port);
+                    let here = places.iter().filter(|(_, at)| **at == entrance);
                     rows.extend(here.map(|((key, listener_host), _)| {
                         RouteOutput::Entry(key.clone(), listener_host.clone(), ranked.clone())
                     }));
@@ -142,10 +150,10 @@ impl<'r> RouteParts<'r> {
         }
     }
 
-    fn entry(&self, id: Name, rule: &RuleFact, matcher: &HttpMatch, port: u16) -> ir::Entry {
+    fn entry(&self, id: Name, rule: &RuleFact, matcher: &HttpMatch, entrance: Entrance) -> ir::Entry {
         let (request_headers, response_headers) = header_modifiers(&rule.filters);
         let action = match redirect(&rule.filters) {
-            Some(redirect) => ir::Action::Redirect(lower_redirect(redirect, port)),
+            Some(redirect) => ir::Action::Redirect(lower_redirect(redirect, entrance)),
             None => self.forward(rule),
         };
         ir::Entry { id, matcher: matcher.clone(), action, request_headers, response_headers }
@@ -214,13 +222,13 @@ fn header_modifiers(filters: &[Filter]) -> (HeaderModifier, HeaderModifier) {
 
 /// Decides the port that Location shows: the written one; else the well-known port of a written scheme; else the
 /// port that the request came in on. A port that its scheme implies is not shown.
-fn lower_redirect(redirect: &RedirectFact, listener_port: u16) -> ir::Redirect {
-    let scheme = redirect.scheme.as_deref().unwrap_or("http");
+fn lower_redirect(redirect: &RedirectFact, entrance: Entrance) -> ir::Redirect {
+    let scheme = redirect.scheme.as_deref().unwrap_or(if entrance.tls { "https" } else { "http" });
     let well_known = if scheme == "https" { 443 } else { 80 };
     let port = match (redirect.port, &redirect.scheme) {
         (Some(port), _) => port,
         (None, Some(_)) => well_known,
-        (None, None) => listener_port,
+        (None, None) => entrance.port,
     };
     ir::Redirect {
         scheme: redirect.scheme.clone(),
@@ -250,7 +258,10 @@ mod tests {
             path: None,
             status: 302,
         };
-        let shown = |scheme, port, listener| lower_redirect(&redirect(scheme, port), listener).port;
+        let over = |tls, scheme, port, listener| {
+            lower_redirect(&redirect(scheme, port), Entrance { port: listener, tls }).port
+        };
+        let shown = |scheme, port, listener| over(false, scheme, port, listener);
         assert_eq!(shown(Some("https"), None, 80), None);
         assert_eq!(shown(Some("https"), None, 8080), None);
         assert_eq!(shown(Some("https"), Some(8443), 80), Some(8443));
@@ -260,5 +271,8 @@ mod tests {
         assert_eq!(shown(None, None, 80), None);
         assert_eq!(shown(None, Some(8083), 80), Some(8083));
         assert_eq!(shown(Some("http"), Some(443), 80), Some(443));
+        assert_eq!(over(true, None, None, 443), None);
+        assert_eq!(over(true, None, None, 8443), Some(8443));
+        assert_eq!(over(true, Some("http"), None, 8443), None);
     }
 }

@@ -3,9 +3,21 @@
 use serde::{Deserialize, Serialize};
 use tidegate_model::{Hostname, Name, NamespacedName, Transport, Upstream};
 
-/// Listener and table of a plaintext HTTP port.
-pub(crate) fn listener_name(port: u16) -> Name {
-    format!("http/{port}").into()
+/// The listener of a port.
+pub(crate) fn listener_name(port: u16, tls: bool) -> Name {
+    format!("{}/{port}", if tls { "https" } else { "http" }).into()
+}
+
+/// The table of a listener of a Gateway. In plaintext the port has one, and its virtual hosts tell the listeners apart;
+/// with TLS every listener has its own, because the name that the client asked for in its handshake chose the listener.
+pub(crate) fn table_name(port: u16, tls: bool, hostname: &Hostname) -> Name {
+    let listener = listener_name(port, tls);
+    if tls { format!("{listener}/{hostname}").into() } else { listener }
+}
+
+/// The name of a Secret as a resource: its own, so that new content under it is a rotation and nothing else.
+pub(crate) fn secret_name(secret: &NamespacedName) -> Name {
+    secret.as_str().into()
 }
 
 /// The identity of a cluster: a Service port and how it is spoken to.

@@ -6,19 +6,21 @@
 
 use crate::assemble::{self, Domain};
 use crate::attach::{self, Attachment};
-use crate::backends::{self, BackendAsk, GrantKey, Resolution};
+use crate::backends::{self, BackendAsk, Resolution};
+use crate::certificates;
 use crate::endpoints;
-use crate::gateways::{self, GatewayState, Verdict};
+use crate::gateways::{self, GatewayState, Part, Verdict};
 use crate::lower::{RouteInput, RouteOutput, RouteParts};
 use crate::names::{Backend, HostKey};
 use crate::rank::Ranked;
+use crate::references::{Ask, GrantKey};
 use crate::status::{self, GatewayInput, OtherInput};
 use crate::{Config, lower};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
     ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact,
-    RouteKey, ServiceFact, SliceFact,
+    RouteKey, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 
@@ -32,6 +34,7 @@ struct Facts<'f> {
     namespaces: BTreeMap<&'f str, &'f NamespaceFact>,
     services: BTreeMap<&'f NamespacedName, &'f ServiceFact>,
     slices: Vec<&'f SliceFact>,
+    secrets: BTreeMap<&'f NamespacedName, &'f SecretFact>,
     findings: Vec<(&'f ObjectKey, &'f Finding)>,
 }
 
@@ -47,6 +50,7 @@ impl<'f> Facts<'f> {
                 Fact::Namespace(namespace) => drop(sorted.namespaces.insert(&namespace.name, namespace)),
                 Fact::Service(service) => drop(sorted.services.insert(&service.name, service)),
                 Fact::Slice(slice) => sorted.slices.push(slice),
+                Fact::Secret(secret) => drop(sorted.secrets.insert(&secret.name, secret)),
                 Fact::Finding(object, finding) => sorted.findings.push((object, finding)),
             }
         }
@@ -68,7 +72,7 @@ pub fn translate(config: &Config, facts: &BTreeSet<Fact>) -> BTreeSet<Row> {
     let ours: Vec<&GatewayState> = verdicts.values().filter_map(ours).collect();
     let attachments = attachments(&facts, &verdicts);
 
-    let mut rows: BTreeSet<Row> = ours.iter().flat_map(|state| gateways::rows(state)).collect();
+    let mut rows: BTreeSet<Row> = ours.iter().flat_map(|state| gateways::rows(state, config.bind)).collect();
     let mut entries: BTreeMap<HostKey, BTreeSet<Ranked>> = BTreeMap::new();
     let mut domains: BTreeSet<Domain> = ours.iter().flat_map(|state| assemble::listener_domains(state)).collect();
     let mut wanted: BTreeSet<Backend> = BTreeSet::new();
@@ -114,9 +118,17 @@ fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verd
     let mut verdicts = BTreeMap::new();
     for gateway in &facts.gateways {
         let class = facts.classes.get(&gateway.class).copied();
-        if let Some(verdict) = gateways::verdict(gateway, &gateways::class_state(&config.controller, class)) {
-            verdicts.insert(gateway.name.clone(), verdict);
+        let class = gateways::class_state(&config.controller, class);
+        let Some((name, candidate)) = gateways::candidate(gateway, &class) else { continue };
+        let asked = (name.clone(), candidate.clone());
+        let mut parts = vec![Part::Candidate(candidate)];
+        for ask in certificates::asks(&asked) {
+            let permitted = is_permitted(facts, &Ask::Certificate(ask.clone()));
+            let secret = facts.secrets.get(&ask.target.name).copied();
+            let found = certificates::resolve(&ask.target, permitted, secret);
+            parts.push(Part::Certificate(ask.target, found));
         }
+        verdicts.extend(gateways::verdict(parts.iter()).map(|verdict| (name, verdict)));
     }
     verdicts
 }
@@ -152,14 +164,14 @@ fn lower_route(
 }
 
 fn resolve(facts: &Facts<'_>, ask: &BackendAsk) -> Resolution {
-    let permitted = if ask.needs_grant() {
-        let key = ask.grant_key();
-        let filed = facts.grants.iter().filter(|grant| GrantKey::of(grant) == key);
-        backends::permits(&filed.map(|grant| grant.to_name.clone()).collect::<Vec<_>>(), &ask.target)
-    } else {
-        true
-    };
+    let permitted = is_permitted(facts, &Ask::Backend(ask.clone()));
     backends::resolve(&ask.target, permitted, facts.services.get(&ask.target.name).copied())
+}
+
+fn is_permitted(facts: &Facts<'_>, ask: &Ask) -> bool {
+    let key = ask.grant_key();
+    let filed = facts.grants.iter().filter(|grant| GrantKey::of(grant) == key);
+    !ask.needs_grant() || ask.is_among(&filed.map(|grant| grant.to_name.clone()).collect::<Vec<_>>())
 }
 
 fn statuses(

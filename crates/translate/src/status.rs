@@ -2,7 +2,7 @@
 
 use crate::attach::{Attachment, Outcome};
 use crate::backends::Resolution;
-use crate::gateways::{GatewayState, ListenerProblem, ListenerState, Verdict, sentence};
+use crate::gateways::{Certificates, GatewayState, ListenerProblem, ListenerState, Verdict, sentence};
 use crate::lookup::Rows;
 use crate::lower::{RouteParts, backend_filters_supported};
 use serde::{Deserialize, Serialize};
@@ -129,10 +129,12 @@ pub(crate) fn gateway_status<'i>(inputs: impl Iterator<Item = (&'i GatewayInput,
         }
         Verdict::Ours(state) => {
             findings.extend(state.fact.findings.iter().cloned());
+            findings.extend(state.certificates.iter().flat_map(|own| own.failed.iter().chain(&own.remarks)).cloned());
             let listeners: Vec<ListenerStatus> = state
                 .listeners
                 .iter()
-                .map(|listener| listener_status(state, listener, attached.get(&listener.name).copied().unwrap_or(0)))
+                .zip(&*state.certificates)
+                .map(|(listener, own)| listener_status(state, listener, own, attached.get(&listener.name).copied().unwrap_or(0)))
                 .collect();
             let body = StatusBody::Gateway { conditions: gateway_conditions(state), listeners };
             Some(DerivedStatus { generation: state.fact.generation, body, findings })
@@ -155,14 +157,19 @@ fn gateway_conditions(state: &GatewayState) -> Vec<Condition> {
     vec![accepted, Condition::yes(Programmed, Reason::Programmed, "the configuration is sealed for the proxies")]
 }
 
-fn listener_status(state: &GatewayState, listener: &ListenerState, attached_routes: u32) -> ListenerStatus {
+fn listener_status(
+    state: &GatewayState,
+    listener: &ListenerState,
+    own: &Certificates,
+    attached_routes: u32,
+) -> ListenerStatus {
     let (accepted, conflicted) = match listener.problem {
         None => (
             Condition::yes(Accepted, Reason::Accepted, "the listener is accepted"),
             Condition::no(Conflicted, Reason::NoConflicts, "no other listener stands in its way"),
         ),
         Some(ListenerProblem::UnsupportedProtocol) => (
-            Condition::no(Accepted, Reason::UnsupportedProtocol, "the protocol is not supported; use HTTP"),
+            Condition::no(Accepted, Reason::UnsupportedProtocol, "the protocol is not supported; use HTTP or HTTPS"),
             Condition::no(Conflicted, Reason::NoConflicts, "no other listener stands in its way"),
         ),
         Some(ListenerProblem::HostnameConflict) => {
@@ -173,29 +180,38 @@ fn listener_status(state: &GatewayState, listener: &ListenerState, attached_rout
             "another listener has this port and a protocol that cannot share it; change one of them",
         ),
     };
-    let resolved = if listener.bad_kinds.is_empty() {
-        Condition::yes(ResolvedRefs, Reason::ResolvedRefs, "every reference resolves")
-    } else {
-        let kinds = listener.bad_kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let message = format!("allowedRoutes.kinds: this protocol cannot carry {kinds}; remove it");
-        Condition::no(ResolvedRefs, Reason::InvalidRouteKinds, message)
-    };
     let programmed = match (listener.usable, &state.refused) {
         (true, _) => Condition::yes(Programmed, Reason::Programmed, "the listener is sealed for the proxies"),
         (false, Some(_)) if listener.problem.is_none() => {
             Condition::no(Programmed, Reason::Invalid, "the Gateway is not accepted")
+        }
+        (false, None) if listener.problem.is_none() && listener.tls && own.served.is_empty() => {
+            Condition::no(Programmed, Reason::Invalid, "there is no certificate to serve; see ResolvedRefs")
         }
         (false, _) => {
             let reason = if conflicted.reason == Reason::NoConflicts { Reason::Invalid } else { conflicted.reason };
             Condition::no(Programmed, reason, "the listener is not served")
         }
     };
+    let resolved = listener_resolved(listener, own);
     ListenerStatus {
         name: listener.name.clone(),
         supported_kinds: listener.kinds.clone(),
         attached_routes,
         conditions: vec![accepted, programmed, resolved, conflicted],
     }
+}
+
+fn listener_resolved(listener: &ListenerState, own: &Certificates) -> Condition {
+    if let Some(first) = own.failed.first() {
+        return Condition::no(ResolvedRefs, first.reason, sentence(&own.failed));
+    }
+    if listener.bad_kinds.is_empty() {
+        return Condition::yes(ResolvedRefs, Reason::ResolvedRefs, "every reference resolves");
+    }
+    let kinds = listener.bad_kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let message = format!("allowedRoutes.kinds: this protocol cannot carry {kinds}; remove it");
+    Condition::no(ResolvedRefs, Reason::InvalidRouteKinds, message)
 }
 
 fn conflict(reason: Reason, message: &str) -> (Condition, Condition) {

@@ -14,6 +14,7 @@ const ROUTES: [&str; 4] = ["a", "b", "c", "d"];
 const SERVICES: [&str; 3] = ["cart", "web", "api"];
 const SLICES: [&str; 4] = ["s1", "s2", "s3", "s4"];
 const GRANTS: [&str; 2] = ["g1", "g2"];
+const SECRETS: [&str; 2] = ["cert", "other-cert"];
 const HOSTS: [&str; 7] =
     ["", "*.example.com", "*.dev.example.com", "t.dev.example.com", "www.example.com", "example.com", "*.com"];
 const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/a/", "/c"];
@@ -23,13 +24,15 @@ const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/a/", "/c"];
 pub struct World {
     random: Random,
     objects: BTreeMap<ObjectKey, Value>,
+    /// Secrets whose certificate came to its end, with that end: a source that lists them again lets it come again.
+    expired: BTreeMap<ObjectKey, u64>,
 }
 
 impl World {
     /// A cluster in which most of the possible objects exist: 30 and more.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let mut world = World { random: Random::new(seed), objects: BTreeMap::new() };
+        let mut world = World { random: Random::new(seed), objects: BTreeMap::new(), expired: BTreeMap::new() };
         for key in keys() {
             if world.random.chance(85) {
                 world.put(&key);
@@ -60,6 +63,7 @@ impl World {
     pub fn list(&mut self) -> Vec<Event> {
         let mut events: Vec<Event> = self.objects.values().map(apply).collect();
         self.random.shuffle(&mut events);
+        events.extend(self.ended());
         events.extend(Kind::ALL.map(Event::Synced));
         events
     }
@@ -68,6 +72,7 @@ impl World {
     pub fn step(&mut self) -> Vec<Event> {
         match self.random.below(10) {
             0 => self.relist(),
+            3 if self.random.chance(30) => self.expiry(),
             1 | 2 => {
                 let count = 2 + self.random.below(4);
                 let mut events: Vec<Event> = (0..count).map(|_| self.change()).collect();
@@ -93,6 +98,7 @@ impl World {
         let key = self.random.pick(&keys).clone();
         if self.objects.contains_key(&key) && self.random.chance(20) {
             self.objects.remove(&key);
+            self.expired.remove(&key);
             Event::Delete(key)
         } else {
             self.put(&key);
@@ -106,13 +112,34 @@ impl World {
         let victims: Vec<ObjectKey> = self.objects.keys().cloned().collect();
         for _ in 0..self.random.below(3) {
             let victim = self.random.pick(&victims).clone();
+            self.expired.remove(&victim);
             if self.objects.remove(&victim).is_some() {
                 events.push(Event::Delete(victim));
             }
         }
         events.extend(self.objects.values().map(apply));
         self.random.shuffle(&mut events);
+        events.extend(self.ended());
         events
+    }
+
+    fn ended(&self) -> impl Iterator<Item = Event> {
+        self.expired.iter().map(|(key, renewed)| Event::Expired { key: key.clone(), renewed: *renewed })
+    }
+
+    /// The certificate of some Secret comes to its end, as the timer wheel says it.
+    fn expiry(&mut self) -> Vec<Event> {
+        let ends: Vec<(ObjectKey, u64)> = self
+            .objects
+            .iter()
+            .filter_map(|(key, body)| Some((key.clone(), body["material"]["certificate"]["notAfter"].as_u64()? * 1000)))
+            .collect();
+        if ends.is_empty() {
+            return vec![self.change()];
+        }
+        let (key, renewed) = self.random.pick(&ends).clone();
+        self.expired.insert(key.clone(), renewed);
+        vec![Event::Expired { key, renewed }]
     }
 
     fn put(&mut self, key: &ObjectKey) {
@@ -125,6 +152,7 @@ impl World {
             Kind::Namespace => json!({}),
             Kind::Service => service(&mut self.random),
             Kind::EndpointSlice => slice(&mut self.random),
+            Kind::Secret => secret(&mut self.random),
         };
         let mut metadata = json!({"name": key.name.name(), "generation": generation});
         if !key.kind.is_cluster_scoped() {
@@ -147,6 +175,7 @@ impl World {
         body["kind"] = key.kind.as_str().into();
         body["metadata"] = metadata;
         self.objects.insert(key.clone(), body);
+        self.expired.remove(key);
     }
 }
 
@@ -184,6 +213,7 @@ fn keys() -> Vec<ObjectKey> {
         all(Kind::Service, &SERVICES);
         all(Kind::EndpointSlice, &SLICES);
         all(Kind::ReferenceGrant, &GRANTS);
+        all(Kind::Secret, &SECRETS);
     }
     keys
 }
@@ -208,8 +238,14 @@ fn listener(random: &mut Random, first: usize, index: usize) -> Value {
         "port": random.pick(&[80, 80, 81]),
         "protocol": if random.chance(95) { "HTTP" } else { *random.pick(&["TCP", "UDP", "EXAMPLE"]) },
     });
+    if random.chance(30) {
+        listener["protocol"] = "HTTPS".into();
+        listener["port"] = json!(random.pick(&[443, 443, 443, 8443, 80]));
+        let certificates: Vec<Value> = (0..1 + random.below(2)).map(|_| certificate(random)).collect();
+        listener["tls"] = json!({"certificateRefs": certificates});
+    }
     let hostname = if random.chance(10) { *random.pick(&HOSTS) } else { HOSTS[(first + index) % HOSTS.len()] };
-    if !hostname.is_empty() && listener["protocol"] == "HTTP" {
+    if !hostname.is_empty() && matches!(listener["protocol"].as_str(), Some("HTTP" | "HTTPS")) {
         listener["hostname"] = hostname.into();
     }
     let namespaces = match random.below(6) {
@@ -227,6 +263,32 @@ fn listener(random: &mut Random, first: usize, index: usize) -> Value {
         };
     }
     listener
+}
+
+fn certificate(random: &mut Random) -> Value {
+    let mut certificate = json!({"name": random.pick(&SECRETS)});
+    if random.chance(25) {
+        certificate["namespace"] = json!(random.pick(&NAMESPACES));
+    }
+    if random.chance(3) {
+        certificate["kind"] = "ConfigMap".into();
+    }
+    certificate
+}
+
+/// A Secret as a source sends it: with a verdict in place of its material.
+fn secret(random: &mut Random) -> Value {
+    if random.chance(10) {
+        return json!({"type": "Opaque"});
+    }
+    if random.chance(10) {
+        return json!({"type": "kubernetes.io/tls", "material": {"problem": "tls.key is encrypted"}});
+    }
+    let names: Vec<&str> = (0..1 + random.below(2)).map(|_| HOSTS[1 + random.below(HOSTS.len() - 1)]).collect();
+    let certificate = json!({
+        "digest": format!("digest-{}", random.below(4)), "names": names, "notAfter": 1_900_000_000 + random.below(3),
+    });
+    json!({"type": "kubernetes.io/tls", "material": {"certificate": certificate}})
 }
 
 fn route(random: &mut Random) -> Value {
@@ -308,11 +370,16 @@ fn backend(random: &mut Random) -> Value {
 }
 
 fn grant(random: &mut Random) -> Value {
-    let mut to = json!({"group": "", "kind": "Service"});
+    let certificates = random.chance(30);
+    let mut to = json!({"group": "", "kind": if certificates { "Secret" } else { "Service" }});
     if random.chance(50) {
-        to["name"] = json!(random.pick(&SERVICES));
+        to["name"] = json!(if certificates { random.pick(&SECRETS) } else { random.pick(&SERVICES) });
     }
-    let kind = if random.chance(85) { "HTTPRoute" } else { "GRPCRoute" };
+    let kind = match (random.chance(85), certificates) {
+        (true, true) => "Gateway",
+        (true, false) => "HTTPRoute",
+        (false, _) => "GRPCRoute",
+    };
     let from = json!({"group": "gateway.networking.k8s.io", "kind": kind, "namespace": random.pick(&NAMESPACES)});
     json!({"spec": {"from": [from], "to": [to]}})
 }

@@ -16,6 +16,10 @@ pub enum Violation {
     NoGateway(NamespacedName),
     /// A listener or a virtual host names a table of the Gateway that does not exist.
     NoTable(NamespacedName, Name),
+    /// A listener names a secret of the Gateway that does not exist.
+    NoSecret(NamespacedName, Name),
+    /// A secret of the Gateway that none of its listeners names: it would leave the vault for nothing.
+    UnusedSecret(NamespacedName, Name),
     /// The Gateway's listeners or entries name a cluster that its clients do not get.
     NotMember(NamespacedName, Name),
     /// The Gateway's clients get a cluster that none of its listeners and entries names.
@@ -37,6 +41,8 @@ impl fmt::Display for Violation {
         match self {
             Violation::NoGateway(gateway) => write!(f, "rows of gateway {gateway}, which is not served"),
             Violation::NoTable(gateway, table) => write!(f, "table {table} of gateway {gateway} does not exist"),
+            Violation::NoSecret(gateway, secret) => write!(f, "secret {secret} of gateway {gateway} does not exist"),
+            Violation::UnusedSecret(gateway, secret) => write!(f, "secret {secret} of gateway {gateway} has no listener"),
             Violation::NotMember(gateway, cluster) => {
                 write!(f, "gateway {gateway} names cluster {cluster}, which is not its member")
             }
@@ -61,6 +67,9 @@ pub struct Checker {
     tables: Counts<(NamespacedName, Name)>,
     /// Listeners and virtual hosts that need their table.
     table_uses: Counts<(NamespacedName, Name)>,
+    secrets: Counts<(NamespacedName, Name)>,
+    /// Listeners that need their secret.
+    secret_uses: Counts<(NamespacedName, Name)>,
     members: Counts<(NamespacedName, Name)>,
     /// Listeners and entries that name the cluster.
     cluster_uses: Counts<(NamespacedName, Name)>,
@@ -76,6 +85,7 @@ pub struct Checker {
 struct Touched {
     gateways: BTreeSet<NamespacedName>,
     tables: BTreeSet<(NamespacedName, Name)>,
+    secrets: BTreeSet<(NamespacedName, Name)>,
     members: BTreeSet<(NamespacedName, Name)>,
     clusters: BTreeSet<Name>,
 }
@@ -110,6 +120,15 @@ impl Checker {
                 for cluster in &listener.clusters {
                     self.use_cluster(gateway, cluster, diff, touched);
                 }
+                for secret in &listener.secrets {
+                    self.secret_uses.add((gateway.clone(), secret.clone()), diff);
+                    touched.secrets.insert((gateway.clone(), secret.clone()));
+                }
+            }
+            Row::Secret(gateway, secret) => {
+                self.count_of_gateway(gateway, diff, touched);
+                self.secrets.add((gateway.clone(), secret.name.clone()), diff);
+                touched.secrets.insert((gateway.clone(), secret.name.clone()));
             }
             Row::Table(gateway, table) => {
                 self.count_of_gateway(gateway, diff, touched);
@@ -167,6 +186,12 @@ impl Checker {
         for key in touched.tables {
             let wrong = self.table_uses.has(&key) && !self.tables.has(&key);
             self.set(Violation::NoTable(key.0, key.1), wrong);
+        }
+        for key in touched.secrets {
+            let (used, exists) = (self.secret_uses.has(&key), self.secrets.has(&key));
+            let (gateway, secret) = key;
+            self.set(Violation::NoSecret(gateway.clone(), secret.clone()), used && !exists);
+            self.set(Violation::UnusedSecret(gateway, secret), exists && !used);
         }
         for key in touched.members {
             let (used, member) = (self.cluster_uses.has(&key), self.members.has(&key));
@@ -235,12 +260,19 @@ pub fn full(sealed: &Sealed) -> Vec<Violation> {
     let mut violations = BTreeSet::new();
     let mut all_members = BTreeSet::new();
     for (gateway, view) in &sealed.gateways {
-        let mut used = BTreeSet::new();
+        let (mut used, mut named) = (BTreeSet::new(), BTreeSet::new());
         for listener in view.listeners.values() {
             for table in listener.tables.iter().filter(|table| !view.tables.contains_key(*table)) {
                 violations.insert(Violation::NoTable(gateway.clone(), table.clone()));
             }
             used.extend(&listener.clusters);
+            named.extend(&listener.secrets);
+        }
+        for secret in named.iter().filter(|secret| !view.secrets.contains_key(**secret)) {
+            violations.insert(Violation::NoSecret(gateway.clone(), (*secret).clone()));
+        }
+        for secret in view.secrets.keys().filter(|secret| !named.contains(secret)) {
+            violations.insert(Violation::UnusedSecret(gateway.clone(), secret.clone()));
         }
         let hosts = view.tables.values().flat_map(|table| table.hosts.values());
         used.extend(hosts.flat_map(|host| &host.entries).flat_map(|entry| &entry.clusters));

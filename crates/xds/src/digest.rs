@@ -55,6 +55,7 @@ fn row_hash(row: &Row) -> blake3::Hash {
         Row::VirtualHost(gateway, table, host, content) => {
             hash(&["virtual host", gateway.as_str(), table, host.as_str()], &[content.version])
         }
+        Row::Secret(gateway, secret) => hash(&["secret", gateway.as_str(), &secret.name], &[secret.version]),
         Row::Member(gateway, cluster) => hash(&["member", gateway.as_str(), cluster], &[]),
         Row::Cluster(name, variants) => hash(&["cluster", name], &versions(variants)),
         Row::Endpoints(name, variants) => hash(&["endpoints", name], &versions(variants)),

@@ -11,12 +11,14 @@ mod headers;
 mod listener;
 mod path;
 mod route;
+mod secret;
 mod table;
 
 pub use cluster::{cluster, endpoints};
 pub use listener::listener;
 pub use route::entry;
-pub use table::{table, table_version, virtual_host};
+pub use secret::{secret, secret_digest, secret_ref};
+pub use table::{misdirected, table, table_version, virtual_host};
 
 use tidegate_model::Millis;
 use tidegate_proto::envoy::config::core::v3::config_source::ConfigSourceSpecifier;

@@ -1,19 +1,30 @@
 //! The intermediate representation: what is to be said to Envoy, before it is encoded. Plain values, in the words of
 //! Envoy; no Kubernetes object is visible here any more.
 
-use tidegate_model::{HeaderModifier, HttpMatch, Millis, Name, PathModifier, Upstream};
+use tidegate_model::{HeaderModifier, Hostname, HttpMatch, Millis, Name, PathModifier, Upstream};
 
-/// A listening socket for plaintext HTTP. Its routes come from the table by RDS.
+/// A listening socket for HTTP, with or without TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// Resource name.
     pub name: Name,
-    /// IP address to bind.
-    pub address: Name,
+    /// IP addresses to bind, at least one.
+    pub addresses: Vec<Name>,
     /// Port to bind.
     pub port: u16,
+    /// The ways in, at least one, with different hostnames. All with certificates, or one without.
+    pub chains: Vec<Chain>,
+}
+
+/// One way into a listener. Its routes come from the table by RDS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// The name that a client must ask for in its TLS handshake; any for whoever asks for no other chain.
+    pub hostname: Hostname,
     /// Name of the route table.
     pub table: Name,
+    /// Names of the secrets with its certificates, which come by SDS; none for plaintext.
+    pub certificates: Vec<Name>,
 }
 
 /// One route of a virtual host.

@@ -19,6 +19,8 @@ pub enum Row {
     Table(NamespacedName, Name),
     /// A virtual host of a table.
     VirtualHost(NamespacedName, Name, Hostname, Arc<VirtualHost>),
+    /// A secret that a Gateway's listeners name: see [`encode::secret_ref`](crate::encode::secret_ref).
+    Secret(NamespacedName, Resource),
     /// The Gateway's listeners or tables reference the cluster.
     Member(NamespacedName, Name),
     /// A cluster that somebody references.
@@ -38,6 +40,8 @@ pub struct Listener {
     pub tables: Vec<Name>,
     /// Clusters that it names directly.
     pub clusters: Vec<Name>,
+    /// Secrets that it names, sorted, each once.
+    pub secrets: Vec<Name>,
 }
 
 /// An encoded virtual host of a table.

@@ -25,6 +25,8 @@ pub struct Sealed {
     pub endpoints: OrdMap<Name, Variants>,
     /// What is each Gateway's own.
     pub gateways: OrdMap<NamespacedName, GatewayView>,
+    /// Digests of the key material that some Gateway's secrets name, and how many do.
+    pub materials: OrdMap<Name, usize>,
     /// Derived status by object.
     pub status: OrdMap<ObjectKey, Arc<DerivedStatus>>,
     /// Multiset hash of all published resources and derived conditions.
@@ -38,8 +40,17 @@ pub struct GatewayView {
     pub listeners: OrdMap<Name, Arc<Listener>>,
     /// Tables by name.
     pub tables: OrdMap<Name, Arc<Table>>,
+    /// Secrets by name, without their material: see [`encode::secret_ref`].
+    pub secrets: OrdMap<Name, Resource>,
     /// Names of the clusters (and endpoint assignments) that are its clients' share of [`Sealed::clusters`].
     pub members: OrdSet<Name>,
+}
+
+impl GatewayView {
+    /// Whether nothing is in it.
+    fn is_empty(&self) -> bool {
+        self.listeners.is_empty() && self.tables.is_empty() && self.secrets.is_empty() && self.members.is_empty()
+    }
 }
 
 /// One route configuration, kept as virtual hosts.
@@ -100,6 +111,7 @@ impl Sealed {
             ResourceType::Cluster => shared(&self.clusters),
             ResourceType::Endpoints => shared(&self.endpoints),
             ResourceType::Listener => view.listeners.get(name).map(|listener| listener.resource.clone()),
+            ResourceType::Secret => view.secrets.get(name).cloned(),
             ResourceType::Table => view.tables.get(name).map(|table| table.resource().clone()),
         }
     }
@@ -112,6 +124,7 @@ impl Sealed {
         match resource_type {
             ResourceType::Cluster | ResourceType::Endpoints => view.members.iter().cloned().collect(),
             ResourceType::Listener => view.listeners.keys().cloned().collect(),
+            ResourceType::Secret => view.secrets.keys().cloned().collect(),
             ResourceType::Table => view.tables.keys().cloned().collect(),
         }
     }
@@ -196,6 +209,11 @@ impl Store {
                 replace(&mut draft.tables.entry(table.clone()).or_default().hosts, host, content, come);
                 touched.entry(gateway).or_default().insert(table);
             }
+            Row::Secret(gateway, secret) => {
+                self.count_material(&secret, come);
+                let name = secret.name.clone();
+                replace(&mut self.draft(&gateway, touched).view.secrets, name, secret, come);
+            }
             Row::Member(gateway, cluster) => {
                 let members = &mut self.draft(&gateway, touched).view.members;
                 if come {
@@ -208,6 +226,15 @@ impl Store {
             Row::Endpoints(name, variants) => replace(&mut self.sealed.endpoints, name, variants, come),
             Row::Status(object, status) => replace(&mut self.sealed.status, object, status, come),
         }
+    }
+
+    fn count_material(&mut self, secret: &Resource, come: bool) {
+        let digest = encode::secret_digest(secret);
+        let count = self.sealed.materials.get(&digest).copied().unwrap_or(0);
+        match if come { count + 1 } else { count.saturating_sub(1) } {
+            0 => self.sealed.materials.remove(&digest),
+            count => self.sealed.materials.insert(digest, count),
+        };
     }
 
     fn draft(&mut self, gateway: &NamespacedName, touched: &mut Touched) -> &mut Draft {
@@ -234,7 +261,7 @@ impl Store {
             self.sealed.gateways.insert(gateway.clone(), draft.view.clone());
         } else {
             self.sealed.gateways.remove(gateway);
-            if draft.tables.is_empty() && draft.view.listeners.is_empty() && draft.view.members.is_empty() {
+            if draft.tables.is_empty() && draft.view.is_empty() {
                 self.drafts.remove(gateway);
             }
         }

@@ -39,7 +39,7 @@ impl Envoy {
             };
             cluster.usable = true;
             cluster.warming = false;
-            let held = Held { version: item.version, bytes: item.bytes, names: BTreeSet::new() };
+            let held = Held { version: item.version, bytes: item.bytes, ..Held::default() };
             self.held.entry(ResourceType::Endpoints).or_default().insert(item.name, held);
         }
         for name in response.removed() {
@@ -57,25 +57,32 @@ impl Envoy {
         listeners.retain(|name, _| !gone.contains(name));
         for item in items {
             let names = resources::tables_of_listener(&item.bytes);
-            listeners.insert(item.name, Held { version: item.version, bytes: item.bytes, names });
+            let secrets = resources::secrets_of_listener(&item.bytes);
+            listeners.insert(item.name, Held { version: item.version, bytes: item.bytes, names, secrets });
         }
-        // Nothing drains here: a table that no listener names is let go at once.
-        let wanted = self.wanted(ResourceType::Table);
-        self.held.entry(ResourceType::Table).or_default().retain(|name, _| wanted.contains(name));
+        // Nothing drains here: what no listener names is let go at once.
+        for kind in [ResourceType::Secret, ResourceType::Table] {
+            let wanted = self.wanted(kind);
+            self.held.entry(kind).or_default().retain(|name, _| wanted.contains(name));
+        }
     }
 
-    pub(super) fn apply_tables(&mut self, items: Vec<Item>) {
-        let wanted = self.wanted(ResourceType::Table);
+    /// Secrets or tables.
+    pub(super) fn apply_named(&mut self, kind: ResourceType, items: Vec<Item>) {
+        let wanted = self.wanted(kind);
         for item in items {
             if !wanted.contains(&item.name) {
-                if !self.channels[&ResourceType::Table].told_once.contains(&item.name) {
-                    self.violations.push(Violation::Unasked { kind: "rds", name: item.name });
+                if !self.channels[&kind].told_once.contains(&item.name) {
+                    self.violations.push(Violation::Unasked { kind: kind.short(), name: item.name });
                 }
                 continue;
             }
-            let names = resources::clusters_of_table(&item.bytes);
-            let held = Held { version: item.version, bytes: item.bytes, names };
-            self.held.entry(ResourceType::Table).or_default().insert(item.name, held);
+            let names = match kind {
+                ResourceType::Table => resources::clusters_of_table(&item.bytes),
+                _ => BTreeSet::new(),
+            };
+            let held = Held { version: item.version, bytes: item.bytes, names, ..Held::default() };
+            self.held.entry(kind).or_default().insert(item.name, held);
         }
     }
 

@@ -21,6 +21,9 @@ impl Envoy {
                 let eds = self.clusters.iter().filter(|(_, cluster)| crate::resources::has_eds(&cluster.bytes));
                 eds.map(|(name, _)| name.clone()).collect()
             }
+            ResourceType::Secret => {
+                self.of(ResourceType::Listener).flat_map(|(_, listener)| listener.secrets.iter().cloned()).collect()
+            }
             ResourceType::Table => {
                 self.of(ResourceType::Listener).flat_map(|(_, listener)| listener.names.iter().cloned()).collect()
             }
@@ -51,7 +54,7 @@ impl Envoy {
             ResourceType::Cluster => {
                 self.clusters.iter().map(|(name, cluster)| (name.clone(), cluster.version.clone())).collect()
             }
-            ResourceType::Endpoints | ResourceType::Listener | ResourceType::Table => {
+            ResourceType::Endpoints | ResourceType::Listener | ResourceType::Secret | ResourceType::Table => {
                 self.of(kind).map(|(name, held)| (name.clone(), held.version.clone())).collect()
             }
         }
@@ -145,10 +148,11 @@ impl Envoy {
                 self.keep_or_send(kind, nonce, error, &mut out);
             }
             ResourceType::Listener => {
+                out.extend(self.subscribe(ResourceType::Secret, false));
                 out.extend(self.subscribe(ResourceType::Table, false));
                 self.keep_or_send(kind, nonce, error, &mut out);
             }
-            ResourceType::Table => self.keep_or_send(kind, nonce, error, &mut out),
+            ResourceType::Secret | ResourceType::Table => self.keep_or_send(kind, nonce, error, &mut out),
         }
         out
     }

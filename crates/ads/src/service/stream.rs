@@ -4,6 +4,7 @@ use super::Shared;
 use crate::clients::ClientStats;
 use crate::frame;
 use crate::identity;
+use crate::secrets;
 use crate::session::{Ask, Client, Close, Limits, Protocol, Reply, Request, Response, Session, TypeUrl};
 use bytes::Bytes;
 use futures::Stream;
@@ -233,7 +234,7 @@ impl StreamBody {
 
     fn perform(&mut self, reply: Reply) {
         match reply {
-            Reply::Send(response) => self.send(&response),
+            Reply::Send(response) => self.send(response),
             Reply::Observe(observation) => self.observe(observation),
             Reply::Close(close) => {
                 tracing::warn!(stream = self.number, error = %close, "closed a stream");
@@ -244,9 +245,14 @@ impl StreamBody {
         }
     }
 
-    fn send(&mut self, response: &Response) {
+    fn send(&mut self, response: Response) {
+        let (response, missing) = secrets::fill(response, |digest| self.shared.config.vault.get(digest));
+        for secret in missing {
+            // The seal it is of is older than what the vault keeps: the newest one is about to be planned.
+            tracing::error!(stream = self.number, %secret, "left out a secret whose material is gone");
+        }
         let metrics = &self.shared.config.metrics;
-        let pieces = frame::encode(self.inbound.protocol(), response);
+        let pieces = frame::encode(self.inbound.protocol(), &response);
         metrics.bytes.add(pieces.iter().map(|piece| piece.len() as u64).sum());
         if let TypeUrl::Served(kind) = response.type_url {
             metrics.pushes.of(kind).add(1);

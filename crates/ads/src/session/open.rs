@@ -17,7 +17,7 @@ impl Session {
         match kind {
             ResourceType::Cluster | ResourceType::Listener => self.open_whole(kind, &opening),
             ResourceType::Endpoints => self.open_endpoints(&opening),
-            ResourceType::Table => self.open_tables(&opening),
+            ResourceType::Secret | ResourceType::Table => self.open_named(kind, &opening),
         }
         self.uses_changed = true;
     }
@@ -75,8 +75,8 @@ impl Session {
         }
     }
 
-    fn open_tables(&mut self, opening: &Opening) {
-        let kind = ResourceType::Table;
+    /// Secrets or tables.
+    fn open_named(&mut self, kind: ResourceType, opening: &Opening) {
         let names = self.covered(kind);
         match self.protocol {
             Protocol::Delta => {
@@ -93,7 +93,7 @@ impl Session {
                 for name in &names {
                     self.begin(kind, name, if opening.is_warm() { Held::Unknown } else { Held::Nothing });
                 }
-                if opening.is_warm() {
+                if opening.is_warm() && kind == ResourceType::Table {
                     // Tables that we do not have may name any cluster until the client lets go of them.
                     let gone = self.books[kind].subscription.names().iter();
                     let gone: Vec<Name> = gone.filter(|name| self.target.get(kind, name).is_none()).cloned().collect();
@@ -175,7 +175,7 @@ impl Session {
 
     fn begin(&mut self, kind: ResourceType, name: &Name, held: Held) {
         match kind {
-            ResourceType::Cluster | ResourceType::Endpoints => {}
+            ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Secret => {}
             ResourceType::Listener | ResourceType::Table => {
                 let accepted = match &held {
                     Held::Nothing => Accepted::Nothing,
@@ -246,6 +246,7 @@ impl Session {
                 self.books[kind].put(name, Held::Nothing, wanted);
             }
             ResourceType::Endpoints => self.books[kind].end(name, None),
+            ResourceType::Secret => self.books[kind].end(name, wanted),
             ResourceType::Cluster => {
                 self.books[kind].end(name, wanted);
                 self.forget_cluster(name);
@@ -296,7 +297,7 @@ impl Session {
                         self.due.remove(&name);
                         self.uses_changed = true;
                     }
-                    ResourceType::Endpoints => {}
+                    ResourceType::Endpoints | ResourceType::Secret => {}
                     ResourceType::Listener | ResourceType::Table => {
                         let current = !self.books[kind].behind.contains_key(&name);
                         if wanted.is_none() || current {

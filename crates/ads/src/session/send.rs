@@ -35,6 +35,13 @@ impl Session {
                         ResourceType::Cluster => self.cluster_steps(),
                         ResourceType::Endpoints => self.endpoint_steps(),
                         ResourceType::Listener | ResourceType::Table => self.user_steps(kind),
+                        ResourceType::Secret => {
+                            // One a response: a rejection of several would not say which.
+                            for step in self.secret_steps() {
+                                self.emit(kind, vec![step], out);
+                            }
+                            Vec::new()
+                        }
                     };
                     self.emit(kind, steps, out);
                 }
@@ -159,6 +166,18 @@ impl Session {
         names.into_iter().filter_map(step).collect()
     }
 
+    /// Secrets that are asked for. One that is gone is not taken back: what names it goes, and then it is not asked for.
+    fn secret_steps(&self) -> Vec<Step> {
+        let kind = ResourceType::Secret;
+        let books = &self.books[kind];
+        let step = |name: &Name| {
+            let wanted = self.target.get(kind, name)?;
+            let now = !books.is_parked(name, wanted);
+            now.then(|| Step { name: name.clone(), form: Some(wanted.clone()), user: None })
+        };
+        books.behind.keys().filter_map(step).collect()
+    }
+
     /// Listeners or tables: those that are ready. The others are pinned.
     fn user_steps(&mut self, kind: ResourceType) -> Vec<Step> {
         let books = &self.books[kind];
@@ -256,7 +275,10 @@ impl Session {
         let missing = std::mem::take(&mut self.books[kind].missing);
         match (self.protocol, kind) {
             (Protocol::Delta, _) | (Protocol::Sotw, ResourceType::Endpoints) => missing,
-            (Protocol::Sotw, ResourceType::Cluster | ResourceType::Listener | ResourceType::Table) => BTreeSet::new(),
+            (
+                Protocol::Sotw,
+                ResourceType::Cluster | ResourceType::Listener | ResourceType::Secret | ResourceType::Table,
+            ) => BTreeSet::new(),
         }
     }
 
@@ -280,6 +302,7 @@ impl Session {
                 }
             }
             ResourceType::Endpoints => self.endpoints_sent(name, nonce),
+            ResourceType::Secret => {}
             ResourceType::Listener | ResourceType::Table => {
                 self.gates[kind].sent(name, nonce, step.user.clone());
                 self.uses_changed = true;

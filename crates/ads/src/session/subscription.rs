@@ -38,7 +38,7 @@ const WILDCARD: &str = "*";
 fn has_legacy_wildcard(kind: ResourceType) -> bool {
     match kind {
         ResourceType::Cluster | ResourceType::Listener => true,
-        ResourceType::Endpoints | ResourceType::Table => false,
+        ResourceType::Endpoints | ResourceType::Secret | ResourceType::Table => false,
     }
 }
 

@@ -31,6 +31,7 @@ impl Target {
             ResourceType::Cluster => self.shared(&self.sealed.clusters, name),
             ResourceType::Endpoints => self.shared(&self.sealed.endpoints, name),
             ResourceType::Listener => self.view.listeners.get(name).map(|listener| &listener.resource),
+            ResourceType::Secret => self.view.secrets.get(name),
             ResourceType::Table => self.view.tables.get(name).map(|table| table.resource()),
         }
     }
@@ -44,6 +45,7 @@ impl Target {
         match kind {
             ResourceType::Cluster | ResourceType::Endpoints => Box::new(self.view.members.iter()),
             ResourceType::Listener => Box::new(self.view.listeners.keys()),
+            ResourceType::Secret => Box::new(self.view.secrets.keys()),
             ResourceType::Table => Box::new(self.view.tables.keys()),
         }
     }
@@ -51,7 +53,7 @@ impl Target {
     /// What names clusters, for the types that do.
     pub(crate) fn user(&self, kind: ResourceType, name: &Name) -> Option<User> {
         match kind {
-            ResourceType::Cluster | ResourceType::Endpoints => None,
+            ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Secret => None,
             ResourceType::Listener => self.view.listeners.get(name).cloned().map(User::Listener),
             ResourceType::Table => self.view.tables.get(name).cloned().map(User::Table),
         }
@@ -64,6 +66,9 @@ impl Target {
             ResourceType::Endpoints => self.changed_members(newer, &self.sealed.endpoints, &newer.sealed.endpoints),
             ResourceType::Listener => {
                 self.view.listeners.diff(&newer.view.listeners).map(|item| name_of(&item).clone()).collect()
+            }
+            ResourceType::Secret => {
+                self.view.secrets.diff(&newer.view.secrets).map(|item| name_of(&item).clone()).collect()
             }
             ResourceType::Table => self.changed_tables(newer),
         }

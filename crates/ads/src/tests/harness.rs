@@ -2,6 +2,7 @@
 
 use super::world::{GATEWAY, World};
 use crate::frame;
+use crate::secrets;
 use crate::service::{from_delta, from_sotw};
 use crate::session::{Client, Limits, Protocol, Reply, Session, SessionStats};
 use prost::Message;
@@ -10,11 +11,12 @@ use std::sync::Arc;
 use tidegate_ads_client::{Envoy, Options, Protocol as Spoken, Request, Response};
 use tidegate_model::{ClientId, Millis, Name, NamespacedName, Observation, ResourceType};
 use tidegate_proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
-use tidegate_xds::Sealed;
+use tidegate_vault::Material;
+use tidegate_xds::{Sealed, encode};
 
 pub(super) const BOTH: [Protocol; 2] = [Protocol::Sotw, Protocol::Delta];
 
-pub(super) use ResourceType::{Cluster as CDS, Endpoints as EDS, Listener as LDS, Table as RDS};
+pub(super) use ResourceType::{Cluster as CDS, Endpoints as EDS, Listener as LDS, Secret as SDS, Table as RDS};
 
 /// One client and its stream.
 pub(super) struct Harness {
@@ -179,8 +181,16 @@ impl Harness {
         for kind in ResourceType::ALL {
             let held = self.envoy.holds(kind);
             let names = sealed.names(&gateway, kind);
-            let wanted =
-                names.iter().map(|name| (name.to_string(), sealed.resource(&gateway, kind, name).unwrap().bytes));
+            let wanted = names.iter().map(|name| {
+                let resource = sealed.resource(&gateway, kind, name).unwrap();
+                let bytes = match kind {
+                    SDS => material(&encode::secret_digest(&resource))
+                        .map(|material| encode::secret(name, &material.chain, &material.key))
+                        .unwrap(),
+                    _ => resource.bytes,
+                };
+                (name.to_string(), bytes)
+            });
             assert_eq!(held, wanted.collect(), "{} {}", self.protocol, kind.short());
         }
         assert_eq!(self.envoy.warming().len(), 0, "{}", self.protocol);
@@ -190,6 +200,8 @@ impl Harness {
         for reply in replies {
             match reply {
                 Reply::Send(response) => {
+                    let (response, missing) = secrets::fill(response, material);
+                    assert_eq!(missing, [""; 0]);
                     let frame: Vec<u8> = frame::encode(self.protocol, &response).concat();
                     let (prefix, message) = frame.split_at(5);
                     assert_eq!(prefix[0], 0);
@@ -215,12 +227,21 @@ impl Harness {
     }
 }
 
+/// Material for every digest, made of it.
+fn material(digest: &str) -> Option<Arc<Material>> {
+    let part = |part: &str| format!("{part} of {digest}").into();
+    Some(Arc::new(Material { digest: digest.into(), chain: part("chain"), key: part("key") }))
+}
+
 fn name_of(kind: ResourceType, bytes: &[u8]) -> String {
     use tidegate_proto::envoy::config::{cluster, endpoint, listener, route};
     match kind {
         CDS => cluster::v3::Cluster::decode(bytes).unwrap().name,
         EDS => endpoint::v3::ClusterLoadAssignment::decode(bytes).unwrap().cluster_name,
         LDS => listener::v3::Listener::decode(bytes).unwrap().name,
+        SDS => {
+            tidegate_proto::envoy::extensions::transport_sockets::tls::v3::Secret::decode(bytes).unwrap().name
+        }
         RDS => route::v3::RouteConfiguration::decode(bytes).unwrap().name,
     }
 }

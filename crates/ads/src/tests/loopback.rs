@@ -100,7 +100,9 @@ async fn a_client_boots_follows_changes_and_reconnects() {
         let mut connection = within(server.connect(envoy)).await;
         within(connection.until(|envoy| envoy.responses(ResourceType::Endpoints) > seen)).await.unwrap();
         assert_eq!(connection.envoy().violations(), Vec::<Violation>::new());
-        assert_eq!(ResourceType::ALL.map(pushes).to_vec(), [before[0], before[1] + 1, before[2], before[3]]);
+        let mut expected = before;
+        expected[ResourceType::Endpoints as usize] += 1;
+        assert_eq!(ResourceType::ALL.map(pushes).to_vec(), expected);
         drop(connection);
         server.stop().await;
     }

@@ -20,6 +20,8 @@ enum Act {
     Flip(usize),
     /// The second listener comes or goes, or moves to another table.
     Listener(Option<bool>),
+    /// The secret gets this content, or goes.
+    Secret(usize, Option<usize>),
     Seal,
     /// The client's requests reach the session, so many of them.
     Requests(usize),
@@ -32,6 +34,7 @@ enum Act {
 }
 
 const CLUSTERS: [&str; 6] = ["a", "b", "c", "d", "e", INVALID_CLUSTER];
+const SECRETS: [&str; 2] = ["shop/one", "shop/two"];
 const HOSTS: [&str; 3] = ["x.example", "y.example", "*.example"];
 
 fn act() -> impl Strategy<Value = Act> {
@@ -41,6 +44,7 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (0..CLUSTERS.len() - 1, 0..3_usize).prop_map(|(c, n)| Act::Endpoints(c, n)),
         2 => (0..CLUSTERS.len() - 1).prop_map(Act::Flip),
         1 => prop::option::of(any::<bool>()).prop_map(Act::Listener),
+        1 => (0..SECRETS.len(), prop::option::of(0..3_usize)).prop_map(|(name, content)| Act::Secret(name, content)),
         6 => Just(Act::Seal),
         8 => (1..4_usize).prop_map(Act::Requests),
         8 => (1..4_usize).prop_map(Act::Responses),
@@ -78,6 +82,13 @@ fn perform(act: &Act, world: &mut World, harness: &mut Harness) {
                 let table = if *first { "one" } else { "two" };
                 world.listeners.insert("other".to_owned(), table.to_owned());
                 world.route_in(table, "o.example", &["d"]);
+            }
+        }
+        Act::Secret(name, content) => {
+            let name = SECRETS[*name].to_owned();
+            match content {
+                Some(content) => drop(world.secrets.insert(name, format!("digest {content}"))),
+                None => drop(world.secrets.remove(&name)),
             }
         }
         Act::Seal => harness.seal(world),

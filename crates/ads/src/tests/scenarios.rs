@@ -1,8 +1,9 @@
 //! The published scenarios, by name, on both protocols.
 
-use super::harness::{BOTH, CDS, EDS, Harness, LDS, RDS};
+use super::harness::{BOTH, CDS, EDS, Harness, LDS, RDS, SDS};
 use super::world::World;
 use crate::session::{Limits, Protocol};
+use tidegate_ads_client::Rejection;
 
 /// What differs between the protocols: a complete response of clusters against the changed ones.
 fn pick<'a>(protocol: Protocol, sotw: &'a str, delta: &'a str) -> &'a str {
@@ -472,6 +473,63 @@ fn a_grace_of_zero_removes_at_the_acknowledgement() {
         harness.run();
         let (add, remove) = (pick(protocol, "cds a b z", "cds b"), pick(protocol, "cds b z", "cds -a"));
         assert_eq!(harness.take_log(), [add, "eds b", "rds http", remove]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn a_secret_comes_when_it_is_asked_for_and_alone_when_it_rotates() {
+    for protocol in BOTH {
+        let mut world = shop();
+        world.secrets = [("shop/a", "1"), ("shop/b", "1")].map(|(name, digest)| (name.into(), digest.into())).into();
+        let mut harness = Harness::new(protocol);
+        harness.seal(&mut world);
+        harness.run();
+        harness.assert_current();
+        assert_eq!(harness.take_log(), ["cds a z", "eds a z", "lds http", "sds shop/a", "sds shop/b", "rds http"]);
+        world.secrets.insert("shop/b".into(), "2".into());
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), ["sds shop/b"], "{protocol}");
+        let sealed = world.seal();
+        harness.reconnect(Some(sealed));
+        harness.run();
+        assert_eq!(harness.take_log().iter().filter(|line| line.starts_with("sds")).count(), 0, "{protocol}");
+        world.secrets.remove("shop/a");
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), ["lds http"], "nothing takes a secret back: {protocol}");
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn a_rejected_secret_is_not_sent_again_and_its_next_content_is() {
+    for protocol in BOTH {
+        let mut world = shop();
+        world.secrets = [("shop/a".into(), "1".into())].into();
+        let mut harness = Harness::running(protocol, &mut world);
+        harness.envoy.options().rejections = vec![Rejection {
+            kind: SDS,
+            name: "shop/a".into(),
+            containing: Some("of 2".into()),
+            named: false,
+        }];
+        world.secrets.insert("shop/a".into(), "2".into());
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), ["sds shop/a"]);
+        world.route("n.example", &["n"]);
+        harness.seal(&mut world);
+        harness.run();
+        harness.pass(100_000);
+        assert!(!harness.take_log().iter().any(|line| line.starts_with("sds")), "{protocol}");
+        world.secrets.insert("shop/a".into(), "3".into());
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), ["sds shop/a"]);
         harness.assert_clean();
         harness.assert_current();
     }

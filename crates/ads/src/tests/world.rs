@@ -16,6 +16,8 @@ pub(super) struct World {
     pub(super) h2: BTreeSet<String>,
     /// Table by listener.
     pub(super) listeners: BTreeMap<String, String>,
+    /// Digests by secret; the listener of every port names all of them.
+    pub(super) secrets: BTreeMap<String, String>,
     /// Clusters by table and host.
     pub(super) tables: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     /// Whether the Gateway is there.
@@ -32,6 +34,7 @@ impl World {
             endpoints: BTreeMap::new(),
             h2: BTreeSet::new(),
             listeners: BTreeMap::from([("http".to_owned(), "http".to_owned())]),
+            secrets: BTreeMap::new(),
             tables: BTreeMap::from([("http".to_owned(), BTreeMap::new())]),
             served: true,
             rows: BTreeSet::new(),
@@ -80,6 +83,11 @@ impl World {
         sealed
     }
 
+    fn chains(&self, table: &str) -> Vec<ir::Chain> {
+        let certificates = self.secrets.keys().map(Name::from).collect();
+        vec![ir::Chain { hostname: Hostname::any(), table: Name::from(table), certificates }]
+    }
+
     fn rows_now(&self) -> BTreeSet<Row> {
         let gateway = NamespacedName::parse(GATEWAY);
         let mut rows = BTreeSet::new();
@@ -87,12 +95,14 @@ impl World {
             return rows;
         }
         rows.insert(Row::Gateway(gateway.clone()));
+        let secrets = self.secrets.iter().map(|(name, digest)| encode::secret_ref(Name::from(name), digest));
+        rows.extend(secrets.map(|secret| Row::Secret(gateway.clone(), secret)));
         for (index, (listener, table)) in self.listeners.iter().enumerate() {
             let listener = encode::listener(&ir::Listener {
                 name: Name::from(listener),
-                address: Name::from("127.0.0.1"),
+                addresses: vec![Name::from("127.0.0.1")],
                 port: 8000 + u16::try_from(index).unwrap(),
-                table: Name::from(table),
+                chains: self.chains(table),
             });
             rows.insert(Row::Listener(gateway.clone(), Arc::new(listener)));
         }

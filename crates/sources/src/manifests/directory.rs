@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_log::Event;
+use tidegate_vault::Vault;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
@@ -29,6 +30,8 @@ pub const POLL: Duration = Duration::from_secs(1);
 pub struct Options {
     /// Refuses what an API server would refuse; takes everything if none.
     pub admission: Option<Admission>,
+    /// Where the material of Secrets goes.
+    pub vault: Vault,
     /// Look at this interval instead of asking the system to report changes, for file systems where it does not.
     pub poll: Option<Duration>,
 }
@@ -97,7 +100,7 @@ impl Directory {
             None => watch_or_poll(&path, &signals),
         };
         let tells_ends = matches!(watching, Watching::System { .. }) && Signals::tells_ends();
-        let mut looker = Looker::new(path.clone(), tells_ends, options.admission);
+        let mut looker = Looker::new(path.clone(), tells_ends, options.admission, options.vault.clone());
         let provenance = looker.manifests().provenance();
         Ok(Directory { path, signals, watching, looker, provenance, problems: watch::Sender::new(Arc::from([])) })
     }
@@ -169,7 +172,7 @@ impl Directory {
 
     /// One look, on a thread where it may block; what it found wrong is published.
     async fn look(&mut self, request: Request) -> Result<Seen, Error> {
-        let mut looker = std::mem::replace(&mut self.looker, Looker::new(PathBuf::new(), false, None));
+        let mut looker = std::mem::replace(&mut self.looker, Looker::new(PathBuf::new(), false, None, Vault::new()));
         let look = move || {
             let seen = looker.look(&request, Instant::now());
             (looker, seen)

@@ -3,12 +3,14 @@
 //! JSON goes through the YAML parser too, of which it is a subset: one way, with positions, limits and the refusal of
 //! duplicate fields. Parser errors never quote the file, which may be a link to something that is none of ours.
 
+use crate::secret::{Refusal, take_material};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use serde_saphyr::{Spanned, UserMessageFormatter};
 use std::fmt;
 use tidegate_log::Object;
 use tidegate_model::Kind;
+use tidegate_vault::Material;
 
 /// The largest file that is read, in bytes: ten of the largest objects an API server would take.
 pub const FILE_MAX: usize = 16 << 20;
@@ -61,6 +63,8 @@ pub struct Parsed {
 pub struct Located {
     /// The object, without `metadata.generation`.
     pub object: Object,
+    /// What was taken out of it, if it is a Secret that holds a certificate.
+    pub material: Option<Material>,
     /// Line, from 1.
     pub line: u64,
     /// Column in characters, from 1.
@@ -206,8 +210,18 @@ fn take(mut body: Value, line: u64, column: u64, within: &str, parsed: &mut Pars
         Err((field, message)) => return parsed.mistakes.push(mistake(field, message)),
     };
     complete(&mut body, kind);
+    let material = match kind {
+        Kind::Secret => match take_material(&mut body) {
+            Ok(material) => material,
+            Err(Refusal { field, message }) => {
+                let name = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
+                return parsed.mistakes.push(mistake(&field, format!("Secret {name}: {field} {message}")));
+            }
+        },
+        _ => None,
+    };
     match Object::new(body) {
-        Ok(object) => parsed.objects.push(Located { object, line, column }),
+        Ok(object) => parsed.objects.push(Located { object, material, line, column }),
         Err(message) => {
             // Its texts begin with the field.
             let field = message.split(' ').next().unwrap_or_default().to_owned();

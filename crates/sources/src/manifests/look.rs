@@ -11,6 +11,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidegate_log::Event;
+use tidegate_vault::Vault;
 use tokio::time::Instant;
 
 /// How long a file must be gone before its objects go. Editors that keep a backup rename the file away and write a
@@ -48,10 +49,10 @@ pub(super) struct Seen {
 }
 
 impl Looker {
-    pub(super) fn new(root: PathBuf, tells_ends: bool, admission: Option<Admission>) -> Self {
+    pub(super) fn new(root: PathBuf, tells_ends: bool, admission: Option<Admission>, vault: Vault) -> Self {
         Looker {
             root,
-            manifests: Manifests::with_admission(admission),
+            manifests: Manifests::with_admission(admission).with_vault(vault),
             tells_ends,
             identity: None,
             directories: BTreeSet::new(),
@@ -236,7 +237,7 @@ mod tests {
     fn looked_at() -> (tempfile::TempDir, Looker, Instant) {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("a.yaml"), SERVICE).unwrap();
-        let mut looker = Looker::new(dir.path().to_owned(), true, None);
+        let mut looker = Looker::new(dir.path().to_owned(), true, None, Vault::new());
         let now = Instant::now();
         looker.look(&Request::default(), now).unwrap();
         (dir, looker, now)

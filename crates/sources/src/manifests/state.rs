@@ -1,6 +1,6 @@
 //! What the files mean together: pure, without a file system and without a clock.
 
-use super::document::{self, Mistake, Parsed};
+use super::document::{self, Located, Mistake, Parsed};
 use super::problem::Problem;
 use super::provenance::{Place, Provenance};
 use blake3::Hash;
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegate_log::{Event, Object};
 use tidegate_model::{Finding, Kind, ObjectKey};
+use tidegate_vault::{Material, Vault};
 
 /// What an API server would refuse an object for; empty for one that it would take. Given from outside: the rules of
 /// the kinds are not a source's business, but that a refused object changes nothing is.
@@ -35,6 +36,8 @@ pub enum Found {
 #[derive(Debug, Default)]
 pub struct Manifests {
     admission: Option<Admission>,
+    /// Where the material of Secrets goes.
+    vault: Vault,
     files: BTreeMap<Arc<Path>, File>,
     objects: BTreeMap<ObjectKey, Published>,
     /// Objects that several files have.
@@ -85,7 +88,7 @@ struct Published {
 #[derive(Default)]
 struct Changes {
     keys: BTreeSet<ObjectKey>,
-    bodies: BTreeMap<(ObjectKey, Arc<Path>), Object>,
+    bodies: BTreeMap<(ObjectKey, Arc<Path>), (Object, Option<Material>)>,
 }
 
 impl Manifests {
@@ -99,6 +102,12 @@ impl Manifests {
     #[must_use]
     pub fn with_admission(admission: Option<Admission>) -> Self {
         Manifests { admission, ..Manifests::default() }
+    }
+
+    /// The same, with the material of Secrets going to `vault`.
+    #[must_use]
+    pub fn with_vault(self, vault: Vault) -> Self {
+        Manifests { vault, ..self }
     }
 
     /// Takes what was found at one look and returns the events that make the one batch of it. The first look is the
@@ -258,7 +267,7 @@ impl Manifests {
         }
         let mut claims: BTreeMap<ObjectKey, Claim> = BTreeMap::new();
         for located in parsed.objects {
-            let (line, column, object) = (located.line, located.column, located.object);
+            let Located { object, material, line, column } = located;
             let key = object.key.clone();
             if let Some(first) = claims.get(&key) {
                 let message =
@@ -268,7 +277,7 @@ impl Manifests {
                 continue;
             }
             claims.insert(key.clone(), Claim { line, column, form: form(&object.body) });
-            changes.bodies.insert((key, path.clone()), object);
+            changes.bodies.insert((key, path.clone()), (object, material));
         }
         self.replace(path, claims, changes);
     }
@@ -317,6 +326,7 @@ impl Manifests {
             let Some(object) = self.objects.get_mut(&key) else { continue };
             let Some(path) = object.paths.first() else {
                 if object.sent.is_some() {
+                    self.vault.hold(&key, None);
                     events.push(Event::Delete(key.clone()));
                 }
                 self.objects.remove(&key);
@@ -329,7 +339,9 @@ impl Manifests {
                 Some((sent, _)) if sent == claim.form => places.push((key, Some(place))),
                 _ => {
                     // Without a body the file broke since it was taken: what was sent stays until it is whole again.
-                    let Some(body) = changes.bodies.remove(&(key.clone(), path.clone())) else { continue };
+                    let Some((body, material)) = changes.bodies.remove(&(key.clone(), path.clone())) else { continue };
+                    // Before the event: what it leads to may be sent at once.
+                    self.vault.hold(&key, material);
                     let generation = match object.sent {
                         None => 1,
                         Some((sent, generation)) if sent.spec == claim.form.spec => generation,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tidegate_model::Hostname;
 
 const GATEWAYS: [&str; 2] = ["ns/a", "ns/b"];
+const SECRET: &str = "ns/cert";
 const TABLES: [&str; 2] = ["http-80", "http-81"];
 const CLUSTERS: [&str; 4] = ["ns/s/80", "ns/t/80", "ns/u/80", INVALID_CLUSTER];
 
@@ -25,7 +26,9 @@ fn names(of: &[usize]) -> Vec<Name> {
 
 fn listener(gateway_index: usize, table: usize, clusters: &[usize]) -> Row {
     let resource = Resource::new(TABLES[table].into(), vec![].into());
-    let listener = Listener { resource, tables: vec![TABLES[table].into()], clusters: names(clusters) };
+    // The second form names a secret.
+    let secrets = if clusters.is_empty() { Vec::new() } else { vec![SECRET.into()] };
+    let listener = Listener { resource, tables: vec![TABLES[table].into()], clusters: names(clusters), secrets };
     Row::Listener(gateway(gateway_index), Arc::new(listener))
 }
 
@@ -122,6 +125,8 @@ fn universe() -> Vec<Vec<Row>> {
     let mut keys = Vec::new();
     for g in 0..GATEWAYS.len() {
         keys.push(vec![Row::Gateway(gateway(g))]);
+        let secret = |digest| Row::Secret(gateway(g), crate::encode::secret_ref(SECRET.into(), digest));
+        keys.push(vec![secret("one"), secret("two")]);
         for t in 0..TABLES.len() {
             keys.push(vec![listener(g, t, &[]), listener(g, t, &[2])]);
             keys.push(vec![table(g, t)]);
@@ -139,7 +144,7 @@ fn founded(rows: Vec<Row>) -> Vec<Row> {
     let has = |wanted: &Row| rows.contains(wanted);
     let keep = |row: &&Row| match row {
         Row::Gateway(_) | Row::Cluster(..) | Row::Endpoints(..) | Row::Status(..) => true,
-        Row::Listener(gateway, _) | Row::Table(gateway, _) | Row::Member(gateway, _) => {
+        Row::Listener(gateway, _) | Row::Secret(gateway, _) | Row::Table(gateway, _) | Row::Member(gateway, _) => {
             has(&Row::Gateway(gateway.clone()))
         }
         Row::VirtualHost(gateway, table, _, _) => {

@@ -1,7 +1,7 @@
 //! The shape of everything that is encoded, as canonical JSON, and that an independent reader understands it.
 
 use super::*;
-use crate::ir::{Action, Assignment, Cluster, Endpoint, Entry, Forward, Listener, Locality, Redirect, Target};
+use crate::ir::{Action, Assignment, Chain, Cluster, Endpoint, Entry, Forward, Listener, Locality, Redirect, Target};
 use crate::resource::Resource;
 use prost::Message;
 use serde_json::{Value, json};
@@ -53,8 +53,10 @@ fn set(name: &str, value: &str) -> HeaderModifier {
 
 #[test]
 fn a_listener_has_one_chain_with_a_constant_filter_list() {
-    let listener =
-        Listener { name: "http-80".into(), address: "0.0.0.0".into(), port: 80, table: "shop/public/http-80".into() };
+    let chain =
+        Chain { hostname: Hostname::any(), table: "shop/public/http-80".into(), certificates: Vec::new() };
+    let addresses = vec!["0.0.0.0".into()];
+    let listener = Listener { name: "http-80".into(), addresses, port: 80, chains: vec![chain] };
     let row = super::listener(&listener);
     assert_eq!(row.tables, ["shop/public/http-80"]);
     let value = json_of(ResourceType::Listener, &row.resource);
@@ -91,6 +93,67 @@ fn a_listener_has_one_chain_with_a_constant_filter_list() {
         "upgrade_configs": [{ "upgrade_type": "websocket", "enabled": false }],
     });
     assert_eq!(rest, expected);
+}
+
+#[test]
+fn a_listener_with_tls_has_a_chain_for_each_hostname_with_its_secrets() {
+    let chain = |host: &str, secrets: &[&str]| Chain {
+        hostname: Hostname::new(host),
+        table: format!("https/443/{}", Hostname::new(host)).into(),
+        certificates: secrets.iter().map(|name| (*name).into()).collect(),
+    };
+    let chains = vec![chain("", &["shop/b"]), chain("*.a.example", &["shop/c", "shop/b"])];
+    let addresses = vec!["127.0.0.1".into(), "::1".into()];
+    let row = super::listener(&Listener { name: "https/443".into(), addresses, port: 443, chains });
+    assert_eq!(row.tables, ["https/443/*", "https/443/*.a.example"]);
+    assert_eq!(row.secrets, ["shop/b", "shop/c"]);
+    let value = json_of(ResourceType::Listener, &row.resource);
+    assert_eq!(
+        value["additional_addresses"],
+        json!([{ "address": { "socket_address": { "address": "::1", "port_value": 443 } } }])
+    );
+    assert_eq!(value["listener_filters"][0]["name"], "envoy.filters.listener.tls_inspector");
+    let chains = &value["filter_chains"];
+    assert_eq!((&chains[0]["name"], &chains[0]["filter_chain_match"]), (&json!("*"), &json!({})));
+    assert_eq!(chains[1]["filter_chain_match"], json!({ "server_names": ["*.a.example"] }));
+    let sds = json!({ "ads": {}, "resource_api_version": "V3" });
+    assert_eq!(
+        chains[1]["transport_socket"]["typed_config"]["common_tls_context"],
+        json!({
+            "alpn_protocols": ["h2", "http/1.1"],
+            "tls_certificate_sds_secret_configs": [
+                { "name": "shop/c", "sds_config": sds },
+                { "name": "shop/b", "sds_config": sds },
+            ],
+        })
+    );
+}
+
+#[test]
+fn a_secret_is_a_digest_until_it_is_sent() {
+    let one = super::secret_ref("shop/b".into(), "d1");
+    assert_eq!(super::secret_digest(&one), "d1");
+    assert_ne!(one.version, super::secret_ref("shop/b".into(), "d2").version);
+    assert_ne!(one.version, super::secret_ref("shop/c".into(), "d1").version);
+    let bytes = super::secret(&"shop/b".into(), b"chain", b"key");
+    let sent = Resource::new("shop/b".into(), bytes);
+    assert_eq!(
+        json_of(ResourceType::Secret, &sent),
+        json!({
+            "name": "shop/b",
+            "tls_certificate": {
+                "certificate_chain": { "inline_bytes": "Y2hhaW4=" },
+                "private_key": { "inline_bytes": "a2V5" },
+            },
+        })
+    );
+}
+
+#[test]
+fn a_host_of_another_listener_is_misdirected() {
+    let host = super::misdirected(&Hostname::new("a.example"));
+    let value = tidegate_proto::json::to_json(ROUTE, &host.entries[0].bytes).unwrap();
+    assert_eq!((&value["match"], &value["direct_response"]), (&json!({ "prefix": "/" }), &json!({ "status": 421 })));
 }
 
 #[test]

@@ -4,12 +4,17 @@ use super::{address, ads};
 use crate::ir;
 use crate::resource::Resource;
 use crate::row;
-use prost::{Message, Name};
-use std::collections::BTreeMap;
+use prost::Message;
+use std::collections::{BTreeMap, BTreeSet};
+use tidegate_model::Name;
 use tidegate_proto::envoy::config::common::mutation_rules::v3::{HeaderMutation, header_mutation};
 use tidegate_proto::envoy::config::core::v3::header_value_option::HeaderAppendAction;
-use tidegate_proto::envoy::config::core::v3::{CidrRange, HeaderValue, HeaderValueOption};
-use tidegate_proto::envoy::config::listener::v3::{Filter, FilterChain, Listener, filter};
+use tidegate_proto::envoy::config::core::v3::{
+    CidrRange, HeaderValue, HeaderValueOption, TransportSocket, transport_socket,
+};
+use tidegate_proto::envoy::config::listener::v3::{
+    AdditionalAddress, Filter, FilterChain, FilterChainMatch, Listener, ListenerFilter, filter, listener_filter,
+};
 use tidegate_proto::envoy::config::route::v3::FilterConfig;
 use tidegate_proto::envoy::extensions::filters::http::cors::v3::Cors;
 use tidegate_proto::envoy::extensions::filters::http::ext_authz::v3::ExtAuthz;
@@ -17,11 +22,15 @@ use tidegate_proto::envoy::extensions::filters::http::header_mutation::v3 as mut
 use tidegate_proto::envoy::extensions::filters::http::header_to_metadata::v3 as to_metadata;
 use tidegate_proto::envoy::extensions::filters::http::router::v3::Router;
 use tidegate_proto::envoy::extensions::filters::http::stateful_session::v3::StatefulSession;
+use tidegate_proto::envoy::extensions::filters::listener::tls_inspector::v3::TlsInspector;
 use tidegate_proto::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::{
     InternalAddressConfig, PathWithEscapedSlashesAction, RouteSpecifier, ServerHeaderTransformation, UpgradeConfig,
 };
 use tidegate_proto::envoy::extensions::filters::network::http_connection_manager::v3::{
     HttpConnectionManager, HttpFilter, Rds, http_filter,
+};
+use tidegate_proto::envoy::extensions::transport_sockets::tls::v3::{
+    CommonTlsContext, DownstreamTlsContext, SdsSecretConfig,
 };
 use tidegate_proto::envoy::r#type::matcher::v3::{RegexMatchAndSubstitute, RegexMatcher};
 use tidegate_proto::google::protobuf::{BoolValue, UInt32Value};
@@ -30,36 +39,90 @@ use tidegate_proto::{Any, pack};
 /// The upgrade that routes may let through.
 pub(super) const WEBSOCKET: &str = "websocket";
 
-/// The name of the filter chain: a constant, for a chain whose name changes drains its connections.
-const CHAIN: &str = "http";
+/// The name of the chain without TLS, and what all of them count under: constants, for a chain that changes drains its
+/// connections.
+const PLAINTEXT: &str = "http";
+
+/// What is spoken over TLS, the best first.
+const PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
 
 const LOCATION_READ: &str = "tidegate.location.read";
 const LOCATION_WRITE: &str = "tidegate.location.write";
 
-/// The encoded `envoy.config.listener.v3.Listener`, with its table and no clusters.
+/// The encoded `envoy.config.listener.v3.Listener`, with its tables and secrets and no clusters.
 #[must_use]
 pub fn listener(listener: &ir::Listener) -> row::Listener {
-    let connections = Filter {
-        name: "envoy.filters.network.http_connection_manager".to_owned(),
-        config_type: Some(filter::ConfigType::TypedConfig(pack(&connection_manager(&listener.table)))),
-    };
-    let chain = FilterChain { name: CHAIN.to_owned(), filters: vec![connections], ..FilterChain::default() };
+    let mut addresses = listener.addresses.iter().map(|ip| address(ip, listener.port));
+    let tls = listener.chains.iter().any(|chain| !chain.certificates.is_empty());
     let message = Listener {
         name: listener.name.to_string(),
-        address: Some(address(&listener.address, listener.port)),
-        filter_chains: vec![chain],
+        address: addresses.next(),
+        additional_addresses: addresses
+            .map(|address| AdditionalAddress { address: Some(address), ..AdditionalAddress::default() })
+            .collect(),
+        listener_filters: if tls { vec![tls_inspector()] } else { Vec::new() },
+        filter_chains: listener.chains.iter().map(chain).collect(),
         ..Listener::default()
     };
+    let secrets: BTreeSet<&Name> = listener.chains.iter().flat_map(|chain| &chain.certificates).collect();
     row::Listener {
         resource: Resource::new(listener.name.clone(), message.encode_to_vec().into()),
-        tables: vec![listener.table.clone()],
+        tables: listener.chains.iter().map(|chain| chain.table.clone()).collect(),
         clusters: Vec::new(),
+        secrets: secrets.into_iter().cloned().collect(),
+    }
+}
+
+/// Reads the name that a client asks for, before a chain is chosen by it.
+fn tls_inspector() -> ListenerFilter {
+    ListenerFilter {
+        name: "envoy.filters.listener.tls_inspector".to_owned(),
+        config_type: Some(listener_filter::ConfigType::TypedConfig(pack(&TlsInspector::default()))),
+        ..ListenerFilter::default()
+    }
+}
+
+fn chain(chain: &ir::Chain) -> FilterChain {
+    let connections = Filter {
+        name: "envoy.filters.network.http_connection_manager".to_owned(),
+        config_type: Some(filter::ConfigType::TypedConfig(pack(&connection_manager(&chain.table)))),
+    };
+    let filters = vec![connections];
+    if chain.certificates.is_empty() {
+        return FilterChain { name: PLAINTEXT.to_owned(), filters, ..FilterChain::default() };
+    }
+    let name = chain.hostname.as_str();
+    // Whoever asks for a name that no chain has, or for none, takes the chain without names.
+    let names = if chain.hostname.is_any() { Vec::new() } else { vec![name.to_owned()] };
+    FilterChain {
+        // By what it is for, so that it stays the same chain whatever becomes of the others.
+        name: name.to_owned(),
+        filter_chain_match: Some(FilterChainMatch { server_names: names, ..FilterChainMatch::default() }),
+        transport_socket: Some(downstream_tls(&chain.certificates)),
+        filters,
+        ..FilterChain::default()
+    }
+}
+
+fn downstream_tls(certificates: &[Name]) -> TransportSocket {
+    let secret = |name: &Name| SdsSecretConfig { name: name.to_string(), sds_config: Some(ads()) };
+    let context = DownstreamTlsContext {
+        common_tls_context: Some(CommonTlsContext {
+            tls_certificate_sds_secret_configs: certificates.iter().map(secret).collect(),
+            alpn_protocols: PROTOCOLS.map(str::to_owned).into(),
+            ..CommonTlsContext::default()
+        }),
+        ..DownstreamTlsContext::default()
+    };
+    TransportSocket {
+        name: "envoy.transport_sockets.tls".to_owned(),
+        config_type: Some(transport_socket::ConfigType::TypedConfig(pack(&context))),
     }
 }
 
 fn connection_manager(table: &str) -> HttpConnectionManager {
     HttpConnectionManager {
-        stat_prefix: CHAIN.to_owned(),
+        stat_prefix: PLAINTEXT.to_owned(),
         route_specifier: Some(RouteSpecifier::Rds(Rds {
             config_source: Some(ads()),
             route_config_name: table.to_owned(),
@@ -106,7 +169,7 @@ fn http_filters() -> Vec<HttpFilter> {
     ]
 }
 
-fn disabled<M: Message + Name>(name: &str, config: &M) -> HttpFilter {
+fn disabled<M: Message + prost::Name>(name: &str, config: &M) -> HttpFilter {
     HttpFilter {
         name: name.to_owned(),
         config_type: Some(http_filter::ConfigType::TypedConfig(pack(config))),

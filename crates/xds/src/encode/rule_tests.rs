@@ -2,7 +2,7 @@
 //! is encoded, for values far outside of what normalization lets through.
 
 use super::*;
-use crate::ir::{Action, Assignment, Cluster, Endpoint, Entry, Forward, Listener, Locality, Redirect, Target};
+use crate::ir::{Action, Assignment, Chain, Cluster, Endpoint, Entry, Forward, Listener, Locality, Redirect, Target};
 use proptest::prelude::*;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage, Value};
 use tidegate_model::{
@@ -287,7 +287,14 @@ fn no_cluster_breaks_a_rule() {
 
 #[test]
 fn no_listener_breaks_a_rule() {
-    let listener =
-        listener(&Listener { name: "http-80".into(), address: "0.0.0.0".into(), port: 80, table: "http-80".into() });
-    assert_eq!(broken("envoy.config.listener.v3.Listener", &listener.resource.bytes), [""; 0]);
+    for certificates in [Vec::new(), vec!["shop/cert".into()]] {
+        for hostname in ["", "a.example", "*.example"].map(Hostname::new) {
+            let chains = vec![Chain { hostname, table: "http-80".into(), certificates: certificates.clone() }];
+            let addresses = vec!["0.0.0.0".into(), "::1".into()];
+            let listener = listener(&Listener { name: "http-80".into(), addresses, port: 80, chains });
+            assert_eq!(broken("envoy.config.listener.v3.Listener", &listener.resource.bytes), [""; 0]);
+        }
+    }
+    let secret = secret(&"shop/cert".into(), b"chain", b"key");
+    assert_eq!(broken("envoy.extensions.transport_sockets.tls.v3.Secret", &secret), [""; 0]);
 }

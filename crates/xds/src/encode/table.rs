@@ -4,12 +4,13 @@
 //! host from those of its entries, without decoding any: a changed route costs the length of its table in copied bytes
 //! and nothing else.
 
+use crate::ir;
 use crate::resource::Version;
 use crate::row::{EncodedEntry, VirtualHost};
 use bytes::Bytes;
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
-use tidegate_model::Hostname;
+use tidegate_model::{HeaderModifier, Hostname, HttpMatch, PathMatch};
 use tidegate_proto::envoy::config::route::v3 as envoy;
 use tidegate_proto::google::protobuf::BoolValue;
 
@@ -32,6 +33,20 @@ pub fn virtual_host(name: &Hostname, entries: Vec<EncodedEntry>) -> VirtualHost 
         put_part(ROUTES, &entry.bytes, &mut bytes);
     }
     VirtualHost { version: Version::of(&bytes), bytes: bytes.into(), entries }
+}
+
+/// A virtual host that answers every request with 421: its hosts are another listener's.
+#[must_use]
+pub fn misdirected(name: &Hostname) -> VirtualHost {
+    let matcher = HttpMatch { path: PathMatch::Prefix("/".into()), headers: vec![], query: vec![], method: None };
+    let entry = ir::Entry {
+        id: "misdirected".into(),
+        matcher,
+        action: ir::Action::Respond(421),
+        request_headers: HeaderModifier::default(),
+        response_headers: HeaderModifier::default(),
+    };
+    virtual_host(name, vec![super::entry(&entry)])
 }
 
 /// The encoded `envoy.config.route.v3.RouteConfiguration` of these virtual hosts, in this order.

@@ -60,8 +60,18 @@ fn member(name: &str) -> Row {
 
 fn rows() -> Vec<Row> {
     let listener =
-        ir::Listener { name: "http-80".into(), address: "0.0.0.0".into(), port: 80, table: "http-80".into() };
+        ir::Listener {
+            name: "http-80".into(),
+            addresses: vec!["0.0.0.0".into()],
+            port: 80,
+            chains: vec![ir::Chain {
+                hostname: Hostname::any(),
+                table: "http-80".into(),
+                certificates: vec!["shop/cert".into()],
+            }],
+        };
     vec![
+        Row::Secret(gateway(), encode::secret_ref("shop/cert".into(), "digest")),
         Row::Gateway(gateway()),
         Row::Listener(gateway(), Arc::new(encode::listener(&listener))),
         Row::Table(gateway(), "http-80".into()),
@@ -83,7 +93,8 @@ fn a_client_gets_the_resources_of_its_gateway_and_no_others() {
     changes.extend(all(vec![cluster("other"), endpoints("other", &[])], 1));
     let sealed = store.seal(7, 1000, changes);
     assert_eq!((sealed.epoch, sealed.millis), (7, 1000));
-    for (resource_type, name) in ResourceType::ALL.into_iter().zip(["shop/a/80", "shop/a/80", "http-80", "http-80"]) {
+    let names = ["shop/a/80", "shop/a/80", "http-80", "shop/cert", "http-80"];
+    for (resource_type, name) in ResourceType::ALL.into_iter().zip(names) {
         assert_eq!(sealed.names(&gateway(), resource_type), [name]);
         assert_eq!(sealed.resource(&gateway(), resource_type, name).unwrap().name, name);
         assert_eq!(sealed.resource(&gateway(), resource_type, "other"), None);
@@ -188,4 +199,18 @@ fn a_gateway_that_is_served_with_nothing_is_there() {
 #[cfg(debug_assertions)]
 fn two_values_of_one_key_are_a_broken_invariant() {
     Store::new().seal(0, 0, all(vec![endpoints("a", &["10.0.0.1"]), endpoints("a", &["10.0.0.2"])], 1));
+}
+
+#[test]
+fn material_is_counted_while_some_gateway_names_it() {
+    let mut store = Store::new();
+    let other = NamespacedName::new("shop", "other");
+    let row = |gateway: &NamespacedName, digest| Row::Secret(gateway.clone(), encode::secret_ref("a/b".into(), digest));
+    let named = |sealed: &Sealed| sealed.materials.keys().map(ToString::to_string).collect::<Vec<_>>();
+    let sealed = store.seal(0, 0, vec![(row(&gateway(), "one"), 1), (row(&other, "one"), 1)]);
+    assert_eq!(named(&sealed), ["one"]);
+    let sealed = store.seal(1, 0, vec![(row(&gateway(), "one"), -1), (row(&gateway(), "two"), 1)]);
+    assert_eq!(named(&sealed), ["one", "two"]);
+    let sealed = store.seal(2, 0, vec![(row(&other, "one"), -1)]);
+    assert_eq!(named(&sealed), ["two"]);
 }

@@ -1,6 +1,6 @@
 //! Times as the Kubernetes API writes them.
 
-use tidegate_model::Millis;
+use crate::Millis;
 
 /// `millis` as RFC 3339 in UTC with whole seconds, as `metav1.Time` has it.
 #[must_use]

@@ -1,0 +1,74 @@
+//! Certificate references of listeners: found in Secrets, judged by what the vault said of their material.
+
+use crate::edges::Edges;
+use crate::gateways::Candidate;
+use crate::lookup::{Rows, lookup};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tidegate_model::{CertificateFact, CertificateRef, Kind, Name, NamespacedName, Reason, SecretFact};
+
+/// One certificate reference of one Gateway.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct CertificateAsk {
+    pub(crate) gateway: NamespacedName,
+    pub(crate) target: CertificateRef,
+}
+
+/// What a certificate reference leads to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) enum Resolution {
+    /// A certificate with its key.
+    Found(CertificateFact),
+    /// Nothing that can be served.
+    Failed(Reason, Name),
+}
+
+/// The references of a Gateway's listeners, each once.
+pub(crate) fn asks((gateway, candidate): &(NamespacedName, Candidate)) -> Vec<CertificateAsk> {
+    let tls = candidate.fact.listeners.iter().filter_map(|listener| listener.tls.as_ref());
+    let mut targets: Vec<&CertificateRef> = tls.flat_map(|tls| &tls.certificates).collect();
+    targets.sort();
+    targets.dedup();
+    targets.into_iter().map(|target| CertificateAsk { gateway: gateway.clone(), target: target.clone() }).collect()
+}
+
+/// Every reference, resolved.
+pub(crate) fn resolutions<'s>(
+    edges: &Edges,
+    asks: Rows<'s, (CertificateAsk, bool)>,
+    secrets: Rows<'s, Arc<SecretFact>>,
+) -> Rows<'s, (NamespacedName, (CertificateRef, Resolution))> {
+    let secrets = edges.carry("secrets to references", secrets);
+    let by_secret = asks.map(|(ask, permitted)| (ask.target.name.clone(), (ask, permitted)));
+    let wanted = by_secret.clone().map(|(secret, _)| secret);
+    let named = secrets.map(|secret| (secret.name.clone(), secret));
+    let states = lookup("secrets", wanted, named, |known| known.first().map(|secret| (*secret).clone()));
+    by_secret.arrange_by_key_named("certificate asks by secret").join_core(
+        states.arrange_by_key_named("secrets"),
+        |_secret, (ask, permitted), secret| {
+            let resolution = resolve(&ask.target, *permitted, secret.as_deref());
+            Some((ask.gateway.clone(), (ask.target.clone(), resolution)))
+        },
+    )
+}
+
+/// What a reference leads to. A missing permission is told before anything that would tell what exists there.
+pub(crate) fn resolve(target: &CertificateRef, permitted: bool, secret: Option<&SecretFact>) -> Resolution {
+    let failed = |reason, message: String| Resolution::Failed(reason, message.into());
+    let CertificateRef { group_kind, name } = target;
+    if !group_kind.is(Kind::Secret) {
+        let message = format!("{group_kind} {name} is not a kind of certificate; use a Secret");
+        return failed(Reason::InvalidCertificateRef, message);
+    }
+    if !permitted {
+        let namespace = name.namespace();
+        let message =
+            format!("Secret {name} is in another namespace; a ReferenceGrant in namespace {namespace} must permit it");
+        return failed(Reason::RefNotPermitted, message);
+    }
+    match secret.map(|secret| &secret.certificate) {
+        None => failed(Reason::InvalidCertificateRef, format!("Secret {name} does not exist; create it")),
+        Some(Err(problem)) => failed(Reason::InvalidCertificateRef, format!("Secret {name}: {problem}")),
+        Some(Ok(certificate)) => Resolution::Found(certificate.clone()),
+    }
+}
