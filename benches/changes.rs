@@ -4,8 +4,9 @@
 
 #![allow(clippy::print_stdout, reason = "its output is its purpose")]
 
-use benches::{Cluster, Options, Report, Target, changes};
-use tidegate_log::Event;
+use benches::{Cluster, Options, Report, Target, Times, changes};
+use tidegate_log::{Event, Object};
+use tidegate_normalize::normalize;
 use tidegate_workload::{Fanout, Shape};
 
 #[global_allocator]
@@ -60,6 +61,7 @@ fn endpoints(options: &Options) {
 
 fn others(options: &Options) {
     let shape = Shape { services: options.pick(10_000, 1_000), ..Shape::default() };
+    normalization(options, shape);
     let report = Report::new(&format!("other changes at {} services, 5000 routes", shape.services));
     let count = options.pick(1_000, 50);
     let mut cluster = Cluster::start(shape);
@@ -70,14 +72,39 @@ fn others(options: &Options) {
         cluster.core.changed_facts() + cluster.core.changed_rows()
     };
     row("retarget of a route", shape.routes, &|fanout, route| vec![fanout.retarget(route)]);
-    row("removal of a Service, then the same again", shape.services, &|fanout, service| {
-        // Every second time something comes back: removals and additions alike.
-        if fanout.has_service(service) { fanout.remove_service(service) } else { fanout.add_service(service) }
-    });
     let changed = row("edit of fields that nobody reads", shape.services, &Fanout::edit_unread);
     assert_eq!(changed, 0, "what nobody reads changes no fact and no row");
     let changed = row("empty epoch", shape.services, &|_, _| Vec::new());
     assert_eq!(changed, 0, "nothing comes of nothing");
+    row("removal or return of a Service", shape.services, &|fanout, service| {
+        // Every second time something comes back: removals and additions alike.
+        if fanout.has_service(service) { fanout.remove_service(service) } else { fanout.add_service(service) }
+    });
+}
+
+/// What of a change is normalization: of the new form of its object.
+fn normalization(options: &Options, shape: Shape) {
+    let mut fanout = Fanout::new(shape);
+    let report = Report::new("of that, normalization of one object");
+    let row = |what: &str, make: &mut dyn FnMut(usize) -> Event| {
+        let mut times = Times::new();
+        for index in 0..options.pick(2_000, 100) {
+            let Event::Apply(object) = make(index) else { panic!("what is edited is there") };
+            times.take(|| normalize(&object));
+        }
+        report.row(&format!("{what}, p50"), times.at(50) * 1e3, "us", Target::Free);
+    };
+    row("EndpointSlice of an API server", &mut |index| fanout.change_endpoint(index % shape.services));
+    row("EndpointSlice of a file", &mut |index| without_uid(fanout.change_endpoint(index % shape.services)));
+    row("Service", &mut |index| fanout.edit_unread(index % shape.services).swap_remove(0));
+    row("HTTPRoute", &mut |index| fanout.retarget(index % shape.routes));
+}
+
+fn without_uid(event: Event) -> Event {
+    let Event::Apply(object) = event else { return event };
+    let mut body = (*object.body).clone();
+    body["metadata"].as_object_mut().expect("every object has metadata").remove("uid");
+    Event::Apply(Object::new(body).expect("it was one before"))
 }
 
 fn retargets(options: &Options) {

@@ -3,17 +3,14 @@
 //! Objects are not kept. Each is a function of its number, of the seed and of a few counters that the operations turn,
 //! so that a cluster of 50,000 Services is a few hundred kilobytes, and an operation makes the one object it is about.
 //!
-//! Every Service is referenced by a route while there are at most [`MAX_RULES`] times as many Services as routes, so that
-//! nothing is cheap only because nobody asks for it. Routes and what they refer to share a namespace; their Gateway is
+//! Every Service is referenced by a route while there are at most [`Shape::max_rules`] times as many Services as routes,
+//! so that nothing is cheap only because nobody asks for it. Routes and what they refer to share a namespace; their Gateway is
 //! in another one.
 
 use crate::random::Random;
 use serde_json::{Value, json};
 use tidegate_log::{Event, Object};
 use tidegate_model::{CONTROLLER_NAME, Kind, NamespacedName, ObjectKey};
-
-/// Rules that a route may have.
-pub const MAX_RULES: usize = 16;
 
 const CLASS: &str = "fanout";
 const GATEWAY_NAMESPACE: &str = "infra";
@@ -35,6 +32,8 @@ pub struct Shape {
     pub zones: usize,
     /// Routes, spread over the Gateways.
     pub routes: usize,
+    /// Rules that a route has at most; it has as many as it takes that every Service is referenced.
+    pub max_rules: usize,
     /// Routes of one Gateway that share a hostname, and so a virtual host.
     pub routes_per_host: usize,
     /// Of a hundred Services, those with a traffic distribution.
@@ -51,6 +50,7 @@ impl Default for Shape {
             endpoints: 10,
             zones: 4,
             routes: 5_000,
+            max_rules: 16,
             routes_per_host: 4,
             preferring: 25,
         }
@@ -83,8 +83,9 @@ impl Fanout {
     /// If Services or routes cannot be divided evenly over the namespaces, or something is 0 that may not be.
     #[must_use]
     pub fn new(shape: Shape) -> Self {
-        let Shape { namespaces, gateways, services, endpoints, zones, routes, routes_per_host, .. } = shape;
-        let least = [namespaces, gateways, services, endpoints, zones, routes, routes_per_host].into_iter().min();
+        let Shape { namespaces, gateways, services, endpoints, zones, routes, max_rules, routes_per_host, .. } = shape;
+        let all = [namespaces, gateways, services, endpoints, zones, routes, max_rules, routes_per_host];
+        let least = all.into_iter().min();
         assert!(least > Some(0), "a cluster has at least one of everything: {shape:?}");
         let even = services.is_multiple_of(namespaces) && routes.is_multiple_of(namespaces);
         assert!(even, "services and routes are divided evenly over the namespaces: {shape:?}");
@@ -181,7 +182,7 @@ impl Fanout {
     /// How many rules a route has.
     #[must_use]
     pub fn rules(&self) -> usize {
-        self.shape.services.div_ceil(self.shape.routes).clamp(1, MAX_RULES)
+        self.shape.services.div_ceil(self.shape.routes).clamp(1, self.shape.max_rules)
     }
 
     /// The name of a Gateway.
@@ -319,8 +320,9 @@ impl Fanout {
     }
 }
 
-/// The object of this kind, as an event.
-fn apply(kind: Kind, metadata: Value, mut body: Value) -> Event {
+/// The object of this kind, as an event. It has a `uid`, as everything has that comes from an API server.
+fn apply(kind: Kind, mut metadata: Value, mut body: Value) -> Event {
+    metadata["uid"] = format!("{kind}-{}-{}", metadata["namespace"], metadata["name"]).replace('"', "").into();
     let version = kind.versions()[0];
     let group = kind.group();
     body["apiVersion"] = if group.is_empty() { version.into() } else { format!("{group}/{version}").into() };
