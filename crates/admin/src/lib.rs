@@ -18,6 +18,8 @@ mod pages;
 
 pub mod snapshot;
 
+pub mod reference;
+
 pub use listen::MAX_CONNECTIONS;
 pub use pages::MAX_DUMPS;
 pub use view::{BuildInfo, Counters, Readiness, TypeCounters, Unreadable, View};

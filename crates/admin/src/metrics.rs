@@ -1,7 +1,7 @@
 //! `/metrics`: the numbers of a [`View`] as OpenMetrics text.
 //!
 //! The registry is made for each scrape from values that live elsewhere, so there is no second copy of a counter that
-//! could drift. The list of metrics stands in docs/operations.md.
+//! could drift. The table in docs/operations.md is made from what is registered here, by way of [`crate::reference`].
 
 use crate::view::{Counters, View};
 use prometheus_client::encoding::text::encode;
@@ -27,7 +27,7 @@ pub(crate) fn render(view: &dyn View) -> Result<String, std::fmt::Error> {
         ("controller", build.controller),
         ("workers", build.workers.to_string()),
     ];
-    registry.register("build", "What was built and how it runs", Info::new(labels));
+    registry.register("build", "Version, controller name and workers", Info::new(labels));
     let counters = view.counters();
     sealed(&mut registry, view, &counters);
     engine(&mut registry, &counters);
@@ -45,16 +45,21 @@ fn sealed(registry: &mut Registry, view: &dyn View, counters: &Counters) {
     let Some(sealed) = sealed else { return };
     level(registry, "sealed_epoch", "The last sealed epoch", whole(sealed.epoch));
     let age_ms = counters.now_ms.saturating_sub(sealed.millis);
-    level(registry, "last_seal_age_seconds", "Age of the last sealed batch", whole(age_ms) / 1000.0);
+    level(
+        registry,
+        "last_seal_age_seconds",
+        "Age of the last sealed batch; large and harmless when nothing changes",
+        whole(age_ms) / 1000.0,
+    );
     level(registry, "gateways", "Gateways that are served", whole(sealed.gateways.len() as u64));
-    level(registry, "clusters", "Clusters that are published", whole(sealed.clusters.len() as u64));
+    level(registry, "clusters", "Clusters that are served", whole(sealed.clusters.len() as u64));
 }
 
 fn engine(registry: &mut Registry, counters: &Counters) {
     count(registry, "seals", "Epochs sealed", counters.seals);
-    count(registry, "events", "Events taken into the dataflow", counters.events);
+    count(registry, "events", "Events taken in", counters.events);
     level(registry, "facts", "Facts that are current", whole(counters.facts));
-    let help = "Consistency violations in the last seal, a bug of tidegate if not 0";
+    let help = "Broken guarantees of the last seal: a bug if not 0";
     level(registry, "violations", help, whole(counters.violations));
     level(registry, "manifest_problems", "Problems in the input files", whole(counters.manifest_problems));
 }
@@ -64,12 +69,13 @@ fn wire(registry: &mut Registry, counters: &Counters) {
     for (&protocol, &number) in &counters.clients {
         clients.get_or_create(&[("protocol", protocol)]).set(whole(number));
     }
-    registry.register("clients", "Connected clients", clients);
+    registry.register("clients", "Connected clients by protocol, delta or sotw", clients);
     count(registry, "clients_refused", "Clients refused because there were too many", counters.clients_refused);
-    let help = "Transitions sent at their bound, before all of their clusters were ready";
+    let help = "Changes sent at their bound, before all of their clusters were ready: the affected routes answered 500 for a \
+                moment";
     count(registry, "overdue_pins", help, counters.overdue_pins);
     count(registry, "pushed_bytes", "Bytes of responses handed to the transport", counters.pushed_bytes);
-    let help = "Observations dropped because their queue was full";
+    let help = "Observations lost because their queue was full; status may lag behind";
     count(registry, "observations_dropped", help, counters.observations_dropped);
     let family = || Family::<[(&'static str, &'static str); 1], Count>::default();
     let (pushes, resources, acks, nacks) = (family(), family(), family(), family());
@@ -79,10 +85,10 @@ fn wire(registry: &mut Registry, counters: &Counters) {
             family.get_or_create(&[("type", kind)]).inc_by(number);
         }
     }
-    registry.register("pushes", "Responses sent", pushes);
-    registry.register("pushed_resources", "Resources in them", resources);
-    registry.register("acks", "Responses accepted by clients", acks);
-    registry.register("nacks", "Responses rejected by clients", nacks);
+    registry.register("pushes", "Responses sent, by type: cds, eds, lds, rds", pushes);
+    registry.register("pushed_resources", "Resources in the responses sent", resources);
+    registry.register("acks", "Responses that clients accepted", acks);
+    registry.register("nacks", "Responses that clients rejected", nacks);
 }
 
 fn count(registry: &mut Registry, name: &str, help: &str, value: u64) {

@@ -58,7 +58,7 @@ async fn index(State(shared): State<Shared>) -> Html<String> {
         ("/metrics", "OpenMetrics"),
         ("/status", "every object with its conditions, and problems of files; ?kind= &amp;namespace= &amp;name="),
         ("/snapshot?gateway=NS/NAME", "what the clients of a Gateway get, as canonical JSON"),
-        ("/clients", "connected clients: sent, accepted and rejected versions"),
+        ("/clients", "connected clients: sent, accepted and rejected versions; and the Envoys that run here"),
     ];
     let rows: String = rows
         .iter()
@@ -173,7 +173,14 @@ fn known(sealed: &tidegate_xds::Sealed) -> String {
 }
 
 async fn clients(State(shared): State<Shared>) -> Response {
-    dump(&shared, |view| Ok(json!({ "clients": view.clients() }))).await
+    dump(&shared, |view| {
+        let mut page = json!({ "clients": view.clients() });
+        if let Some(proxies) = view.proxies() {
+            page["proxies"] = proxies.into();
+        }
+        Ok(page)
+    })
+    .await
 }
 
 async fn unknown() -> (StatusCode, &'static str) {

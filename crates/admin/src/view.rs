@@ -24,6 +24,11 @@ pub trait View: Send + Sync + 'static {
     /// The connected clients, one value each.
     fn clients(&self) -> Vec<Value>;
 
+    /// The proxies that this process runs itself, one value each; none if it does not run any.
+    fn proxies(&self) -> Option<Vec<Value>> {
+        None
+    }
+
     /// Numbers for `/metrics`.
     fn counters(&self) -> Counters;
 

@@ -31,7 +31,8 @@ const PREFIX: usize = 5;
 const SMALL: usize = 4096;
 
 /// The response as one gRPC frame, in pieces; large resources are shared, not copied.
-pub(crate) fn encode(protocol: Protocol, response: &Response) -> Vec<Bytes> {
+#[must_use]
+pub fn encode(protocol: Protocol, response: &Response) -> Vec<Bytes> {
     let chunks = chunks(protocol, response);
     let head = Head {
         version: response.version.clone(),

@@ -24,5 +24,11 @@ pub use clients::{ClientStats, Clients};
 pub use metrics::{Counter, CounterPerType, Metrics};
 pub use service::{Clock, Config, Error, serve};
 
+/// The messages of both protocols to a session's words and back, for peers that have no stream.
+pub mod messages {
+    pub use crate::frame::encode;
+    pub use crate::service::{from_delta, from_sotw};
+}
+
 #[cfg(test)]
 mod tests;

@@ -17,8 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use stream::{Inbound, StreamBody};
-#[cfg(test)]
-pub(crate) use stream::{from_delta, from_sotw};
+pub use stream::{from_delta, from_sotw};
 use tidegate_model::{Millis, Observation};
 use tidegate_vault::Vault;
 use tidegate_xds::Sealed;

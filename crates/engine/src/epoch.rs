@@ -3,10 +3,12 @@
 use crate::Config;
 use crate::facts::{Change, Facts};
 use crate::gate::Gate;
+use crate::profile::Operator;
 use crate::workers::{Plan, Workers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 use tidegate_log::{Event, Object};
 use tidegate_model::{Epoch, Fact, Kind, Millis, ObjectKey};
 use tidegate_normalize::{Deadline, Normalized, normalize};
@@ -62,20 +64,28 @@ impl Core {
     /// A core whose translation is told more than a controller ever tells it: for tests that cut an edge.
     #[must_use]
     pub fn with_translation(workers: usize, translate: tidegate_translate::Config) -> Self {
-        let plan: Plan = Arc::new(move |worker, output| {
-            let (inputs, probe) = tidegate_translate::build(worker, &translate, output);
-            (Box::new(inputs), probe)
-        });
-        Core::with_plan(workers, &plan)
+        Core::with_plan(workers, &translation(translate))
+    }
+
+    /// A core of one worker that logs what its operators cost, by a clock that began at `start`. Slower: for benches
+    /// and tools.
+    #[must_use]
+    pub fn profiled(config: &Config, start: Instant) -> Self {
+        let plan = translation(tidegate_translate::Config::new(config.controller.clone()));
+        Core::with_workers(Workers::profiled(&plan, start))
     }
 
     /// A core around another dataflow.
     pub(crate) fn with_plan(workers: usize, plan: &Plan) -> Self {
+        Core::with_workers(Workers::new(workers, plan))
+    }
+
+    fn with_workers(workers: Workers) -> Self {
         Core {
             facts: Facts::default(),
             gate: Gate::default(),
             changes: Vec::new(),
-            workers: Workers::new(workers, plan),
+            workers,
             store: Store::new(),
             next: 0,
             deadlines: BTreeMap::new(),
@@ -234,9 +244,23 @@ impl Core {
         self.changed_rows
     }
 
+    /// Every operator of the dataflow and what it has cost since the last call; none unless the core is profiled.
+    #[must_use]
+    pub fn operators(&self) -> Vec<Operator> {
+        self.workers.operators()
+    }
+
     /// The sealed store, for what its checker found.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
+}
+
+/// The whole translation as a dataflow.
+fn translation(config: tidegate_translate::Config) -> Plan {
+    Arc::new(move |worker, output| {
+        let (inputs, probe) = tidegate_translate::build(worker, &config, output);
+        (Box::new(inputs), probe)
+    })
 }

@@ -4,11 +4,12 @@
 //! and the epoch, and waits until each says that its own frontier has passed it and its rows are sent.
 
 use crate::facts::Change;
+use crate::profile::{Log, Operator};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tidegate_model::{Epoch, Fact};
 use tidegate_translate::{Inputs, Output};
 use tidegate_xds::Row;
@@ -56,7 +57,20 @@ pub(crate) enum Workers {
 impl Workers {
     /// Builds the dataflow on `count` workers, at least one.
     pub(crate) fn new(count: usize, plan: &Plan) -> Self {
-        if count <= 1 { Workers::Local(Local::new(plan)) } else { Workers::Threads(Threads::new(count, plan)) }
+        if count <= 1 { Workers::Local(Local::new(plan, None)) } else { Workers::Threads(Threads::new(count, plan)) }
+    }
+
+    /// One worker that logs what its operators cost, by a clock that began at `start`.
+    pub(crate) fn profiled(plan: &Plan, start: Instant) -> Self {
+        Workers::Local(Local::new(plan, Some(start)))
+    }
+
+    /// Every operator and what it has cost since the last call; none without a log.
+    pub(crate) fn operators(&self) -> Vec<Operator> {
+        match self {
+            Workers::Local(local) => local.log.iter().flat_map(|log| log.take(&local.worker)).collect(),
+            Workers::Threads(_) => Vec::new(),
+        }
     }
 
     /// Derives: `changes` happen at `epoch`; returns how the output rows change, complete. Epochs must grow.
@@ -114,16 +128,19 @@ pub(crate) struct Local {
     seat: Seat,
     worker: Worker,
     rows: Receiver<Rows>,
+    log: Option<Log>,
 }
 
 impl Local {
-    fn new(plan: &Plan) -> Self {
+    /// `clock` is when the clock of the log began; none logs nothing.
+    fn new(plan: &Plan, clock: Option<Instant>) -> Self {
         // Without a timer the worker has no clock: nothing here is activated after a delay.
         let allocator = Allocator::Thread(Thread::default());
-        let mut worker = Worker::new(timely::WorkerConfig::default(), allocator, None);
+        let mut worker = Worker::new(timely::WorkerConfig::default(), allocator, clock);
+        let log = clock.map(|_| Log::register(&worker));
         let (sender, rows) = channel();
         let seat = Seat::new(&mut worker, plan, sender);
-        Local { seat, worker, rows }
+        Local { seat, worker, rows, log }
     }
 
     fn run(&mut self, epoch: Epoch, changes: Vec<Change>) -> &Receiver<Rows> {

@@ -100,6 +100,32 @@ pub struct Binary {
     pub path: PathBuf,
     /// Its release.
     pub version: Version,
+    /// How it was come by.
+    pub origin: Origin,
+}
+
+/// How a binary was come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// `ENVOY_BIN`, or the caller, named it.
+    Named,
+    /// It was found on `PATH`.
+    OnPath,
+    /// An earlier run installed it.
+    Kept,
+    /// This run installed it.
+    Installed,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Origin::Named => "named by ENVOY_BIN",
+            Origin::OnPath => "found on PATH",
+            Origin::Kept => "installed by an earlier run",
+            Origin::Installed => "installed just now",
+        })
+    }
 }
 
 impl Binary {
@@ -130,7 +156,9 @@ impl Binary {
         let output = run(path, [OsStr::new("--version")]).await.map_err(|error| unusable(error.to_string()))?;
         let printed = String::from_utf8_lossy(&output.stdout);
         match Version::parse(&printed) {
-            Some(version) if output.status.success() => Ok(Binary { path: path.to_owned(), version }),
+            Some(version) if output.status.success() => {
+                Ok(Binary { path: path.to_owned(), version, origin: Origin::Named })
+            }
             _ => Err(unusable(format!("--version ended with {} and printed {:?}", output.status, tail(&output, 3)))),
         }
     }
@@ -139,7 +167,7 @@ impl Binary {
         let path = std::env::var_os("PATH")?;
         let candidate = std::env::split_paths(&path).map(|dir| dir.join("envoy")).find(|file| file.is_file())?;
         match Binary::check(&candidate).await {
-            Ok(binary) if binary.version >= OLDEST_VERSION => Some(binary),
+            Ok(binary) if binary.version >= OLDEST_VERSION => Some(Binary { origin: Origin::OnPath, ..binary }),
             Ok(binary) => {
                 say(&format!("{} is {}, too old (at least {OLDEST_VERSION})", candidate.display(), binary.version));
                 None
@@ -163,11 +191,12 @@ impl Binary {
             .await
             .expect("locking a file does not panic")
             .map_err(|e| cached("lock")(lock_path, e))?;
-        if !kept.is_file() {
+        let origin = if kept.is_file() { Origin::Kept } else { Origin::Installed };
+        if origin == Origin::Installed {
             install(place, &kept, say).await?;
         }
         drop(lock);
-        Binary::check(&kept).await
+        Ok(Binary { origin, ..Binary::check(&kept).await? })
     }
 }
 

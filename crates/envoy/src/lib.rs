@@ -18,4 +18,4 @@ pub mod supervise;
 pub use admin::Admin;
 pub use binary::Binary;
 pub use bootstrap::{AdsAddress, Bootstrap};
-pub use process::{LogTo, Options, Process};
+pub use process::{Lines, LogTo, Options, Process};

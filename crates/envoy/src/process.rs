@@ -25,6 +25,9 @@ const ADMIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long an Envoy that was told to quit may take before it is killed.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Pause between two looks at the connections that an ending Envoy still has.
+const DRAIN_POLL: Duration = Duration::from_millis(50);
+
 /// Lines of Envoy's log that an error quotes, and that are kept of a piped log.
 const QUOTED_LINES: usize = 12;
 
@@ -87,8 +90,25 @@ pub enum LogTo {
     Scratch,
     /// This file.
     File(PathBuf),
-    /// Our standard error, with this in front of each line.
-    Prefixed(String),
+    /// Line by line to a function, which must not block for long.
+    Lines(Lines),
+}
+
+/// What takes the lines of a log.
+#[derive(Clone)]
+pub struct Lines(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Lines {
+    /// Hands each line to `take`.
+    pub fn new(take: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Lines(Arc::new(take))
+    }
+}
+
+impl std::fmt::Debug for Lines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lines")
+    }
 }
 
 /// How to run an Envoy.
@@ -102,6 +122,9 @@ pub struct Options {
     pub log: LogTo,
     /// Seconds for which a changed or removed listener lets its connections end.
     pub drain_seconds: u32,
+    /// Puts it into a process group of its own, so that a Ctrl-C at the terminal reaches its parent alone, who then
+    /// ends it in good order. A parent that dies of the signal leaves it behind.
+    pub own_group: bool,
     /// More arguments.
     pub arguments: Vec<String>,
 }
@@ -113,6 +136,7 @@ impl Default for Options {
             log_level: "info".to_owned(),
             log: LogTo::Scratch,
             drain_seconds: 600,
+            own_group: false,
             arguments: Vec::new(),
         }
     }
@@ -159,6 +183,9 @@ impl Process {
             .args(&options.arguments)
             .stdin(Stdio::null())
             .kill_on_drop(true);
+        if options.own_group {
+            command.process_group(0);
+        }
         let mut log = LogTail::prepare(&options.log, scratch.path(), &mut command)?;
         let mut child = command.spawn().map_err(failed(&binary.path))?;
         let copiers = log.copy(&mut child);
@@ -177,6 +204,12 @@ impl Process {
     #[must_use]
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// Its process id; none once it has ended.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
     }
 
     /// The last lines of its log.
@@ -229,6 +262,36 @@ impl Process {
     pub async fn drain(&self) -> Result<(), Error> {
         self.admin.post("/drain_listeners?graceful").await?;
         Ok(())
+    }
+
+    /// Ends it without cutting requests off: no new connections from now on, the open ones are closed after their
+    /// current request, and it quits when none is left or after `limit`.
+    ///
+    /// # Errors
+    ///
+    /// The operating system does not know the process any more.
+    pub async fn drain_and_stop(self, limit: Duration) -> Result<ExitStatus, Error> {
+        let began = Instant::now();
+        if !limit.is_zero() && self.refuse().await.is_ok() {
+            while began.elapsed() < limit && self.connections().await.is_ok_and(|open| open > 0) {
+                tokio::time::sleep(DRAIN_POLL).await;
+            }
+        }
+        self.stop().await
+    }
+
+    /// Closes the listening sockets at once, and every connection after its next answer. A graceful drain of the
+    /// listeners would go on accepting.
+    async fn refuse(&self) -> Result<(), Error> {
+        self.admin.post("/healthcheck/fail").await?;
+        self.admin.post("/drain_listeners").await?;
+        Ok(())
+    }
+
+    /// Open connections of its listeners, without those of the admin interface.
+    async fn connections(&self) -> Result<u64, Error> {
+        let open = self.admin.stats(r"^listener\..*\.downstream_cx_active$").await?;
+        Ok(open.iter().filter(|(name, _)| !name.starts_with("listener.admin.")).map(|(_, number)| number).sum())
     }
 
     /// Tells it to quit, and kills it if it has not within 5 s.
@@ -290,7 +353,7 @@ enum LogTail {
     /// Read back from the file.
     File(PathBuf),
     /// Kept while it passes.
-    Piped { prefix: String, last: Arc<Mutex<VecDeque<String>>> },
+    Piped { to: Lines, last: Arc<Mutex<VecDeque<String>>> },
 }
 
 impl LogTail {
@@ -299,9 +362,9 @@ impl LogTail {
         let path = match log {
             LogTo::Scratch => scratch.join("envoy.log"),
             LogTo::File(path) => path.clone(),
-            LogTo::Prefixed(prefix) => {
+            LogTo::Lines(to) => {
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
-                return Ok(LogTail::Piped { prefix: prefix.clone(), last: Arc::default() });
+                return Ok(LogTail::Piped { to: to.clone(), last: Arc::default() });
             }
         };
         let failed = |source| Error::Start { path: path.clone(), source };
@@ -314,12 +377,12 @@ impl LogTail {
     /// Begins to copy a piped log.
     fn copy(&mut self, child: &mut Child) -> JoinSet<()> {
         let mut copiers = JoinSet::new();
-        if let LogTail::Piped { prefix, last } = self {
+        if let LogTail::Piped { to, last } = self {
             if let Some(stdout) = child.stdout.take() {
-                copiers.spawn(copy_lines(stdout, prefix.clone(), Arc::clone(last)));
+                copiers.spawn(copy_lines(stdout, to.clone(), Arc::clone(last)));
             }
             if let Some(stderr) = child.stderr.take() {
-                copiers.spawn(copy_lines(stderr, prefix.clone(), Arc::clone(last)));
+                copiers.spawn(copy_lines(stderr, to.clone(), Arc::clone(last)));
             }
         }
         copiers
@@ -341,10 +404,10 @@ impl LogTail {
     }
 }
 
-async fn copy_lines(from: impl AsyncRead + Unpin, prefix: String, last: Arc<Mutex<VecDeque<String>>>) {
+async fn copy_lines(from: impl AsyncRead + Unpin, to: Lines, last: Arc<Mutex<VecDeque<String>>>) {
     let mut lines = BufReader::new(from).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        eprintln!("{prefix}{line}");
+        (to.0)(&line);
         let mut last = last.lock().expect("no holder of the lock panics");
         if last.len() == QUOTED_LINES {
             last.pop_front();

@@ -1,6 +1,7 @@
 //! Keeps an Envoy running: started again when it ends, slower each time until it stays.
 
 use crate::process::{Error, Process};
+use std::fmt::Display;
 use std::time::Duration;
 
 /// How long to wait before the next start. Doubles with every start that does not last.
@@ -36,38 +37,43 @@ impl Backoff {
     }
 }
 
-/// Keeps what `start` starts running until `stop` is ready, then tells it to quit. `start` is called for every start,
-/// so that it may make a new bootstrap; `ended` is called with every end that was not asked for.
+/// Keeps what `start` starts running until `stop` is ready, then drains it for at most `drain` and ends it. `start` is
+/// called for every start, so that it may make a new bootstrap; `ended` is called with every end that was not asked
+/// for, and with the wait before the next start.
 ///
 /// # Errors
 ///
 /// Only from the last stop: a start that fails is an end like any other, and is tried again.
-pub async fn supervise(
-    mut start: impl AsyncFnMut() -> Result<Process, Error>,
-    mut ended: impl FnMut(&str),
+pub async fn supervise<E: Display>(
+    mut start: impl AsyncFnMut() -> Result<Process, E>,
+    mut ended: impl FnMut(&str, Duration),
     mut backoff: Backoff,
+    drain: Duration,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     tokio::pin!(stop);
     loop {
-        let uptime = match start().await {
+        let started = tokio::select! {
+            // What was being started is killed as it is dropped; it serves nobody yet.
+            () = &mut stop => return Ok(()),
+            started = start() => started,
+        };
+        let (text, uptime) = match started {
             Ok(mut process) => {
                 let status = tokio::select! {
-                    () = &mut stop => return process.stop().await.map(drop),
+                    () = &mut stop => return process.drain_and_stop(drain).await.map(|_status| ()),
                     status = process.wait() => status,
                 };
                 let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-                ended(&format!("envoy ended with {status}: {}", process.log_tail()));
-                process.uptime()
+                (format!("envoy ended with {status}; the end of its log:\n{}", process.log_tail()), process.uptime())
             }
-            Err(error) => {
-                ended(&error.to_string());
-                Duration::ZERO
-            }
+            Err(error) => (error.to_string(), Duration::ZERO),
         };
+        let wait = backoff.after(uptime);
+        ended(&text, wait);
         tokio::select! {
             () = &mut stop => return Ok(()),
-            () = tokio::time::sleep(backoff.after(uptime)) => {}
+            () = tokio::time::sleep(wait) => {}
         }
     }
 }

@@ -8,6 +8,10 @@ use tidegate_envoy::process::{Error, validate};
 use tidegate_envoy::supervise::{Backoff, supervise};
 use tidegate_envoy::{Binary, Bootstrap, LogTo, Options, Process};
 use tidegate_model::NamespacedName;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const ECHO: &str = "type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo";
 
 const STATIC_ONLY: &str = "admin: { address: { socket_address: { address: 127.0.0.1, port_value: 0 } } }";
 
@@ -93,12 +97,41 @@ async fn a_supervised_envoy_comes_back_until_it_is_stopped() {
         } else if let Some(stop) = stop.take() {
             stop.send(()).unwrap();
         }
-        Ok(process)
+        Ok::<_, Error>(process)
     };
     let mut ends = Vec::new();
     let backoff = Backoff::new(Duration::from_millis(1), Duration::from_secs(60));
     let until = async { drop(stopped.await) };
-    supervise(start, |text| ends.push(text.to_owned()), backoff, until).await.unwrap();
+    supervise(start, |text, _wait| ends.push(text.to_owned()), backoff, Duration::ZERO, until).await.unwrap();
     assert_eq!(starts.load(Ordering::Relaxed), 3);
     assert_eq!(ends.len(), 2, "{ends:?}");
+}
+
+#[tokio::test]
+async fn a_drained_envoy_refuses_new_connections_and_ends_when_the_last_one_has() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let echo = format!(
+        r#"{STATIC_ONLY}
+static_resources:
+  listeners:
+  - address: {{ socket_address: {{ address: 127.0.0.1, port_value: {port} }} }}
+    filter_chains: [{{ filters: [{{ name: echo, typed_config: {{ "@type": {ECHO} }} }}] }}]"#
+    );
+    let mut process = Process::start(&envoy().await, &echo, &Options::default()).await.unwrap();
+    process.wait_live(Duration::from_secs(20)).await.unwrap();
+    let mut open = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let mut answer = [0; 2];
+    open.write_all(b"hi").await.unwrap();
+    open.read_exact(&mut answer).await.unwrap();
+    let ends = tokio::task::JoinSet::from_iter([process.drain_and_stop(Duration::from_secs(60))]);
+    // New connections are refused from some moment on, and the open one lives.
+    while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    open.write_all(b"ho").await.unwrap();
+    open.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"ho");
+    drop(open);
+    let ended = tokio::time::timeout(Duration::from_secs(30), ends.join_all()).await.unwrap();
+    assert!(ended[0].as_ref().unwrap().success(), "{ended:?}");
 }

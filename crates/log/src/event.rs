@@ -141,13 +141,19 @@ fn read_key(body: &Value) -> Result<ObjectKey, String> {
     }
     let api_version = text(body, "/apiVersion", "apiVersion")?.ok_or("apiVersion is missing")?;
     let kind = text(body, "/kind", "kind")?.ok_or("kind is missing")?;
-    let known =
-        Kind::of(api_version, kind).ok_or_else(|| format!("{api_version} {kind} is not a kind that is read"))?;
+    let known = Kind::of(api_version, kind)
+        .ok_or_else(|| format!("{} is not a kind that is read", shown(api_version, kind)))?;
     let name = text(body, "/metadata/name", "metadata.name")?.ok_or("metadata.name is missing")?;
     check_name(name, "metadata.name")?;
     let namespace = text(body, "/metadata/namespace", "metadata.namespace")?.unwrap_or("default");
     check_name(namespace, "metadata.namespace")?;
     Ok(ObjectKey::new(known, namespace, name))
+}
+
+/// A version and kind as a message shows them: on one line that somebody reads.
+fn shown(api_version: &str, kind: &str) -> String {
+    let all = api_version.chars().chain([' ']).chain(kind.chars());
+    all.take(160).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// An RFC 1123 subdomain, as an API server demands. What is not one could not be told from `namespace/name`, or would

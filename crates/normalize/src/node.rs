@@ -3,6 +3,7 @@
 
 use crate::text::TextRule;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt;
 use tidegate_model::{Finding, Name, Reason};
 
@@ -112,7 +113,7 @@ impl fmt::Display for Node<'_> {
             Step::Root => Ok(()),
             Step::Field(name) if matches!(parent.step, Step::Root) => f.write_str(name),
             Step::Field(name) => write!(f, ".{name}"),
-            Step::Key(key) => write!(f, "[{key}]"),
+            Step::Key(key) => write!(f, "[{}]", plain(key)),
             Step::Item(index) => write!(f, "[{index}]"),
         }
     }
@@ -264,6 +265,19 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
+/// A name that a user made up as a path shows it: on one line, and not longer than any name that is allowed.
+pub(crate) fn plain(name: &str) -> Cow<'_, str> {
+    const SHOWN: usize = 320;
+    let cut = name.char_indices().nth(SHOWN).map(|(end, _)| end);
+    if cut.is_none() && !name.contains(char::is_control) {
+        return Cow::Borrowed(name);
+    }
+    let dots = if cut.is_some() { "..." } else { "" };
+    let start = &name[..cut.unwrap_or(name.len())];
+    let escaped = start.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() });
+    Cow::Owned(escaped.chain([dots.to_owned()]).collect())
+}
+
 /// A text as a message shows it: quoted, on one line, and not longer than a line.
 pub(crate) fn quote(text: &str) -> String {
     const SHOWN: usize = 64;
@@ -302,6 +316,19 @@ mod tests {
                 "spec.labels[a.b/c]: must be a string, not a number"
             ]
         );
+    }
+
+    #[test]
+    fn a_name_that_a_user_made_up_is_shown_on_one_line_and_not_whole() {
+        let long = "x".repeat(70_000);
+        let value = json!({"labels": {"a\nb": 1, &long: 1}});
+        let root = Node::root(&value);
+        let mut report = Report::default();
+        for (_, label) in root.field("labels").entries(&mut report) {
+            label.text(&mut report);
+        }
+        let fields: Vec<_> = report.rows().iter().map(|finding| finding.field.to_string()).collect();
+        assert_eq!(fields, ["labels[a\\nb]".to_owned(), format!("labels[{}...]", "x".repeat(320))]);
     }
 
     #[test]

@@ -4,12 +4,13 @@
 //! said, with the field that was probably meant, and do no more harm. The types never decide acceptance: where they
 //! cannot decode a value that nothing else complained about, that is a remark too.
 
-use crate::node::Report;
+use crate::node::{Report, plain};
 use gateway_api::experimental::{gatewayclasses, gateways, httproutes, referencegrants};
 use k8s_openapi::api::{core::v1 as core, discovery::v1 as discovery};
 use serde::de::DeserializeOwned;
 use serde_ignored::Path;
 use serde_json::Value;
+use serde_path_to_error::Segment;
 use tidegate_log::Object;
 use tidegate_model::{Finding, Kind, Reason};
 
@@ -176,7 +177,7 @@ fn decode_as<T: DeserializeOwned>(body: &Value) -> Decoded {
             unknown.push(steps);
         }
     });
-    let error = result.err().map(|error| (track.path().to_string(), error.to_string()));
+    let error = result.err().map(|error| (place(&track.path()), plain(&error.to_string()).into_owned()));
     (unknown, error)
 }
 
@@ -207,14 +208,25 @@ fn collect(path: &Path<'_>, steps: &mut Vec<Step>) {
     }
 }
 
+/// Where decoding stopped, as a field.
+fn place(path: &serde_path_to_error::Path) -> String {
+    let step = |segment: &Segment| match segment {
+        Segment::Seq { index } => Step::Item(*index),
+        Segment::Map { key } => Step::Field(key.clone()),
+        Segment::Enum { variant } => Step::Field(variant.clone()),
+        Segment::Unknown => Step::Field("?".to_owned()),
+    };
+    render(&path.iter().map(step).collect::<Vec<_>>())
+}
+
 fn render(steps: &[Step]) -> String {
     let mut text = String::new();
     for step in steps {
         match step {
-            Step::Field(name) if text.is_empty() => text.push_str(name),
+            Step::Field(name) if text.is_empty() => text.push_str(&plain(name)),
             Step::Field(name) => {
                 text.push('.');
-                text.push_str(name);
+                text.push_str(&plain(name));
             }
             Step::Item(index) => text.push_str(&format!("[{index}]")),
         }

@@ -24,7 +24,7 @@ mod look;
 
 pub mod directory;
 
-pub use directory::{Directory, Error, Options};
+pub use directory::{Directory, Error, Once, Options};
 pub use problem::Problem;
 pub use provenance::{Place, Provenance};
 pub use state::{Admission, Found, Manifests};

@@ -15,6 +15,8 @@ use tidegate_model::{
 pub struct Board {
     objects: BTreeMap<ObjectKey, Entry>,
     clients: Clients,
+    /// Why Gateways are not served here, from whoever runs their proxies.
+    hindrances: BTreeMap<NamespacedName, Condition>,
 }
 
 /// Where in an object's status a condition stands.
@@ -57,7 +59,7 @@ impl Board {
                 self.objects.remove(&key);
                 continue;
             };
-            let refusal = if key.kind == Kind::Gateway { self.clients.refusal(&key.name) } else { None };
+            let refusal = if key.kind == Kind::Gateway { self.refusal(&key.name) } else { None };
             let old = self.objects.remove(&key).map(|entry| entry.since).unwrap_or_default();
             self.objects.insert(key, Entry::new(derived, refusal, &old, millis));
         }
@@ -70,9 +72,26 @@ impl Board {
         }
     }
 
-    /// Joins a Gateway with what its clients say now.
+    /// Takes why a Gateway is not programmed at `millis` although its configuration is sealed: its proxies cannot run,
+    /// or must not. None takes that back. Goes before what clients say, for then there is no client.
+    pub fn hinder(&mut self, gateway: &NamespacedName, hindrance: Option<Condition>, millis: Millis) {
+        let before = match &hindrance {
+            Some(condition) => self.hindrances.insert(gateway.clone(), condition.clone()),
+            None => self.hindrances.remove(gateway),
+        };
+        if before != hindrance {
+            self.refresh(gateway.clone(), millis);
+        }
+    }
+
+    /// What makes the Gateway not programmed.
+    fn refusal(&self, gateway: &NamespacedName) -> Option<Condition> {
+        self.hindrances.get(gateway).cloned().or_else(|| self.clients.refusal(gateway))
+    }
+
+    /// Joins a Gateway with what is said of it from outside now.
     fn refresh(&mut self, gateway: NamespacedName, millis: Millis) {
-        let refusal = self.clients.refusal(&gateway);
+        let refusal = self.refusal(&gateway);
         if let Some(entry) = self.objects.get_mut(&ObjectKey { kind: Kind::Gateway, name: gateway }) {
             *entry = Entry::new(Arc::clone(&entry.derived), refusal, &entry.since, millis);
         }

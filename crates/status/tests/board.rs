@@ -201,3 +201,23 @@ fn a_rejection_leaves_with_its_client() {
     board.observe(&Observation::Disconnected { client: client(1) }, 3_000);
     assert_eq!(programmed_of(&board), is("True", "03"));
 }
+
+#[test]
+fn a_hindrance_makes_a_gateway_not_programmed_until_it_is_taken_back() {
+    let mut board = Board::new();
+    let programmed_is = |board: &Board| -> (Value, Value) {
+        let object = board.status_of(&gateway_key(), CONTROLLER).unwrap();
+        let condition = &object["status"]["conditions"][1];
+        (condition["status"].clone(), condition["lastTransitionTime"].clone())
+    };
+    let hindrance = Condition::no(ConditionType::Programmed, Reason::AddressNotUsable, "port 80 is taken");
+    // It may be known before the status is derived, and outlives a new status.
+    board.hinder(&gateway_key().name, Some(hindrance.clone()), 1000);
+    for generation in 1..3 {
+        board.derive([(gateway_key(), Some(gateway(generation, programmed())))], 2000);
+        assert_eq!(programmed_is(&board), (json!("False"), json!("1970-01-01T00:00:02Z")));
+    }
+    board.hinder(&gateway_key().name, Some(hindrance), 5000);
+    board.hinder(&gateway_key().name, None, 6000);
+    assert_eq!(programmed_is(&board), (json!("True"), json!("1970-01-01T00:00:06Z")));
+}

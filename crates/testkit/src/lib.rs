@@ -6,7 +6,8 @@
 //! tests and of `xtask` alone.
 //!
 //! Reading order: [`mod@echo`] is the backend, [`http`] asks once, [`load`] asks all the time; [`epochs`] splits a
-//! scenario's input, [`golden`] compares its output; [`ports`] finds room for listeners.
+//! scenario's input, [`golden`] compares its output; [`ports`] finds room for listeners;
+//! [`rules`] says what Envoy would reject.
 
 pub mod echo;
 pub mod epochs;
@@ -14,5 +15,6 @@ pub mod golden;
 pub mod http;
 pub mod load;
 pub mod ports;
+pub mod rules;
 
 pub use echo::{Echo, Identity};

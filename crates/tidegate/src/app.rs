@@ -5,10 +5,13 @@
 
 mod follow;
 
-mod view;
+pub(crate) mod view;
 
 use crate::clock::Clock;
-use crate::supervise::Supervisor;
+use crate::fleet::ledger::Ledger;
+use crate::fleet::seats::Seats;
+use crate::fleet::{EnvoyConfig, Fleet};
+use crate::supervise::{STOP_LIMIT, Supervisor};
 use anyhow::{Context, anyhow};
 use follow::Follower;
 use std::net::SocketAddr;
@@ -21,8 +24,9 @@ use tidegate_model::Name;
 use tidegate_sources::Directory;
 use tidegate_sources::manifests::Options;
 use tidegate_status::Board;
+use tidegate_xds::Sealed;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use view::AppView;
 
@@ -57,6 +61,19 @@ pub struct AppConfig {
     pub grace: Duration,
     /// Clients at a time.
     pub max_clients: usize,
+    /// The Envoys to run, one for each Gateway; none if somebody else runs them.
+    pub envoys: Option<EnvoyConfig>,
+}
+
+impl AppConfig {
+    /// What the ADS server is told.
+    fn for_ads(&self) -> anyhow::Result<tidegate_ads::Config> {
+        Ok(tidegate_ads::Config {
+            grace_ms: u64::try_from(self.grace.as_millis())?,
+            max_clients: self.max_clients,
+            ..tidegate_ads::Config::default()
+        })
+    }
 }
 
 /// A controller that is wired and listens, ready to [`App::run`].
@@ -118,12 +135,9 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
         drained: drained.drop_guard(),
     };
     supervisor.spawn("status", follower.run(stop.clone()));
+    let Shown { sealed, ledger, seats } = shown(&mut supervisor, &config, &engine, &board, &clock, ads_address);
 
-    let ads_config = tidegate_ads::Config {
-        grace_ms: u64::try_from(config.grace.as_millis())?,
-        max_clients: config.max_clients,
-        ..tidegate_ads::Config::default()
-    };
+    let ads_config = config.for_ads()?;
     let (batches, queue) = mpsc::channel(SOURCE_QUEUE);
     let view = AppView {
         clock: Arc::clone(&clock),
@@ -133,17 +147,18 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
         problems: source.problems(),
         provenance: source.provenance(),
         ads: ads_config.clone(),
+        seats,
         config,
     };
     supervisor.spawn("ads", {
-        let (sealed, stop) = (engine.sealed(), stop.clone());
+        let stop = stop.clone();
         async move { Ok(tidegate_ads::serve(ads, sealed, observe, clock, ads_config, stop.cancelled_owned()).await?) }
     });
     supervisor.spawn("manifests", {
         let stop = stop.clone();
         async move { Ok(source.run(batches, stop.cancelled_owned()).await?) }
     });
-    supervisor.spawn("intake", intake(queue, engine.clone(), stop.clone()));
+    supervisor.spawn("intake", intake(queue, engine.clone(), ledger, stop.clone()));
     supervisor.spawn("admin", {
         let view = Arc::new(view);
         async move { Ok(tidegate_admin::serve(admin, view, stop.cancelled_owned()).await?) }
@@ -151,14 +166,44 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
     Ok(App { ads: ads_address, admin: admin_address, engine, supervisor })
 }
 
+/// What clients are shown, and what goes with it if we run the clients.
+struct Shown {
+    sealed: watch::Receiver<Option<Arc<Sealed>>>,
+    ledger: Option<Ledger>,
+    seats: Option<Seats>,
+}
+
+/// Clients are shown what is sealed; ours, only what this machine has room for.
+fn shown(
+    supervisor: &mut Supervisor,
+    config: &AppConfig,
+    engine: &EngineHandle,
+    board: &Arc<Mutex<Board>>,
+    clock: &Clock,
+    ads: SocketAddr,
+) -> Shown {
+    let Some(envoys) = config.envoys.clone() else {
+        return Shown { sealed: engine.sealed(), ledger: None, seats: None };
+    };
+    supervisor.set_stop_limit(STOP_LIMIT + envoys.drain);
+    let fleet = Fleet::new(envoys, ads, engine.sealed(), Arc::clone(board), Arc::clone(clock));
+    let shown = Shown { sealed: fleet.placed(), ledger: Some(fleet.ledger()), seats: Some(fleet.seats()) };
+    supervisor.spawn("envoys", fleet.run(supervisor.stop()));
+    shown
+}
+
 /// Hands what the sources say to the engine, until the sources have ended: a source whose events nobody takes would
 /// call that an error.
 async fn intake(
     mut queue: mpsc::Receiver<Vec<tidegate_log::Event>>,
     engine: EngineHandle,
+    ledger: Option<Ledger>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     while let Some(batch) = queue.recv().await {
+        if let Some(ledger) = &ledger {
+            ledger.note(&batch);
+        }
         // An engine that has ended is reported by its own task.
         let _ended = engine.send(batch).await;
     }

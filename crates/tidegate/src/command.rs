@@ -4,9 +4,15 @@ pub mod bootstrap;
 
 pub mod completions;
 
+pub mod reference;
+
 pub mod replay;
 
 pub mod serve;
+
+pub mod standalone;
+
+pub mod translate;
 
 pub mod version;
 
@@ -56,10 +62,13 @@ impl From<anyhow::Error> for Failure {
 pub fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Serve(args) => serve::run(args),
+        Command::Standalone(args) => standalone::run(args),
+        Command::Translate(args) => translate::run(&args),
         Command::Replay(args) => replay::run(args),
         Command::Bootstrap(args) => bootstrap::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Version(args) => version::run(&args),
+        Command::Reference(args) => reference::run(&args),
     }
 }
 

@@ -16,6 +16,8 @@ pub mod command;
 
 pub mod app;
 
+pub mod fleet;
+
 pub mod supervise;
 
 pub mod clock;

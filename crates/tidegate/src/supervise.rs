@@ -39,6 +39,11 @@ impl Supervisor {
         self.stop.clone()
     }
 
+    /// Gives tasks another time to end than [`STOP_LIMIT`].
+    pub fn set_stop_limit(&mut self, limit: Duration) {
+        self.stop_limit = limit;
+    }
+
     /// Starts a task. It must run until [`Supervisor::stop`] is cancelled.
     pub fn spawn<F>(&mut self, name: &'static str, task: F)
     where

@@ -39,6 +39,7 @@ const TABLE: &[Row] = &[
     Row("tidegate-ads-client", Words(&["tidegate-translate", "kube"])),
     Row("testkit", WorkspaceBut(&[])),
     Row("tidegate-scenarios", Words(&[])),
+    Row("tidegate-fuzz", Words(&[])),
     Row("benches", Words(&[])),
     Row("xtask", Words(&["tidegate-translate", "tidegate-engine", "timely"])),
 ];
@@ -47,8 +48,9 @@ const TABLE: &[Row] = &[
 const NOBODY_BUT: &[(&str, &[&str])] = &[
     ("tidegate", &[]),
     ("xtask", &[]),
-    ("testkit", &["xtask", "tidegate-scenarios", "benches"]),
-    ("tidegate-scenarios", &[]),
+    ("testkit", &["xtask", "tidegate-scenarios", "tidegate-fuzz", "benches"]),
+    ("tidegate-scenarios", &["tidegate-fuzz"]),
+    ("tidegate-fuzz", &[]),
     ("benches", &[]),
 ];
 

@@ -72,7 +72,9 @@ impl Inbound {
     }
 }
 
-pub(crate) fn from_sotw(message: DiscoveryRequest) -> Incoming {
+/// The request in a message, and the node if the message says so.
+#[must_use]
+pub fn from_sotw(message: DiscoveryRequest) -> (Option<Node>, Request) {
     let request = Request {
         type_url: TypeUrl::new(&message.type_url),
         nonce: message.response_nonce,
@@ -82,7 +84,9 @@ pub(crate) fn from_sotw(message: DiscoveryRequest) -> Incoming {
     (message.node, request)
 }
 
-pub(crate) fn from_delta(message: DeltaDiscoveryRequest) -> Incoming {
+/// The request in a message, and the node if the message says so.
+#[must_use]
+pub fn from_delta(message: DeltaDiscoveryRequest) -> (Option<Node>, Request) {
     let names = |texts: Vec<String>| texts.iter().map(Name::from).collect();
     let initial = message.initial_resource_versions.into_iter();
     let request = Request {

@@ -1,6 +1,7 @@
 //! What is sent now, and what waits.
 
 use super::books::{Held, Sent, SentChange};
+use super::fold::Fold;
 use super::gate::Pin;
 use super::target::User;
 use super::{Protocol, Reply, Response, Session, TypeUrl};
@@ -254,15 +255,19 @@ impl Session {
                 }
             }
         }
+        let mut unproven = false;
         if self.protocol == Protocol::Sotw {
             removed.clear();
             if matches!(kind, ResourceType::Cluster | ResourceType::Listener) {
+                unproven = self.books[kind].behind.values().any(|held| matches!(held, Held::Unknown | Held::Listed(_)));
                 resources = self.whole(kind, &mut changes);
             }
         }
         resources.sort_by(|a, b| a.name.cmp(&b.name));
         removed.sort();
-        let version = self.books[kind].fold.to_string();
+        // What is repeated without knowing that the client has it does not count as held, but belongs to the response.
+        let all = || Fold::of(resources.iter().map(|resource| (&*resource.name, resource.version)));
+        let version = if unproven { all() } else { self.books[kind].fold }.to_string();
         let sent = Sent { nonce, epoch: self.target.epoch(), version: version.clone(), changes };
         self.books[kind].remember(sent, self.limits.max_inflight);
         let type_url = TypeUrl::Served(kind);

@@ -1,6 +1,6 @@
 //! What a client rejects is not sent again until it changes, and holds back nothing else.
 
-use super::harness::{BOTH, CDS, EDS, Harness, RDS};
+use super::harness::{BOTH, CDS, EDS, Harness, LDS, RDS};
 use super::world::World;
 use crate::session::Protocol;
 use tidegate_ads_client::Rejection;
@@ -154,4 +154,32 @@ fn a_rejected_table_stays_as_it_was_and_the_rejection_is_observed() {
         harness.assert_clean();
         harness.assert_current();
     }
+}
+
+#[test]
+fn a_version_stands_for_one_content_also_when_a_rejected_listener_is_repeated() {
+    let mut world = shop();
+    let mut harness = Harness::running(Protocol::Sotw, &mut world);
+    world.listeners.insert("other".to_owned(), "http".to_owned());
+    world.listeners.insert("third".to_owned(), "http".to_owned());
+    // The rejection of one listener leaves open whether the client has the other; then that is rejected too.
+    harness.envoy.options().rejections = vec![reject(LDS, "other", None, true)];
+    harness.seal(&mut world);
+    while harness.envoy.rejections() == 0 {
+        harness.deliver_request();
+        harness.deliver_response();
+    }
+    harness.envoy.options().rejections = vec![reject(LDS, "third", None, true)];
+    harness.run();
+    assert_eq!(harness.envoy.rejections(), 2);
+    harness.envoy.options().rejections.clear();
+    // The listeners change and change back; the third is repeated each time.
+    world.listeners.insert("wide".to_owned(), "http".to_owned());
+    harness.seal(&mut world);
+    harness.run();
+    world.listeners.remove("wide");
+    harness.seal(&mut world);
+    harness.run();
+    harness.take_log();
+    harness.assert_clean();
 }

@@ -169,3 +169,17 @@ fn every_epoch_of_a_life_is_the_same_at_one_and_two_workers_and_from_nothing() {
         assert_eq!((one.store().violations().len(), two.store().violations().len()), (0, 0));
     }
 }
+
+#[test]
+fn a_profiled_core_seals_the_same_and_says_what_its_operators_cost() {
+    #[allow(clippy::disallowed_methods, reason = "a profile measures real time")]
+    let start = std::time::Instant::now();
+    let mut core = Core::profiled(&config(1), start);
+    assert_eq!(sealed(core.apply(&initial(), 1)).digest, fresh(&shop()).digest);
+    let operators = core.operators();
+    let lowering = operators.iter().find(|operator| operator.name == "lower routes").unwrap();
+    assert!(lowering.calls > 0 && !lowering.busy.is_zero());
+    assert_eq!(core.operators().iter().map(|operator| operator.calls).sum::<u64>(), 0);
+    assert_eq!(core.operators().len(), operators.len());
+    assert_eq!(open(1).operators(), []);
+}

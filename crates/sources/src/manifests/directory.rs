@@ -74,6 +74,19 @@ pub struct Directory {
     problems: watch::Sender<Arc<[Problem]>>,
 }
 
+/// What a directory holds at one look.
+#[derive(Debug)]
+pub struct Once {
+    /// The initial list, with `synced` for every kind.
+    pub events: Vec<Event>,
+    /// What is wrong, by path and line.
+    pub problems: Vec<Problem>,
+    /// Where the objects stand.
+    pub provenance: Provenance,
+    /// Kinds that were found and are not read, as `apiVersion kind`.
+    pub unknown_kinds: Vec<String>,
+}
+
 /// How changes are learnt.
 #[derive(Debug)]
 enum Watching {
@@ -103,6 +116,21 @@ impl Directory {
         let mut looker = Looker::new(path.clone(), tells_ends, options.admission, options.vault.clone());
         let provenance = looker.manifests().provenance();
         Ok(Directory { path, signals, watching, looker, provenance, problems: watch::Sender::new(Arc::from([])) })
+    }
+
+    /// Looks once, without watching: what a source that runs would send first. Blocks for as long as that takes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Open`].
+    pub fn read_once(path: impl Into<PathBuf>, admission: Option<Admission>) -> Result<Once, Error> {
+        let path = path.into();
+        let mut looker = Looker::new(path.clone(), false, admission);
+        let looked = looker.look(&Request::default(), Instant::now());
+        let events = looked.map_err(|source| Error::Open { path, source })?.events;
+        let problems = looker.problems();
+        let manifests = looker.manifests();
+        Ok(Once { events, problems, provenance: manifests.provenance(), unknown_kinds: manifests.take_unknown_kinds() })
     }
 
     /// What is wrong with the manifests, always the whole list as of the last look.

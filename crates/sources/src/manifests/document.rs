@@ -29,6 +29,12 @@ const ALIASED_MAX: usize = 100_000;
 /// Documents of one file.
 const DOCUMENTS_MAX: usize = 100_000;
 
+/// The longest name of a kind or version that a message shows, in characters.
+const NAME_MAX: usize = 80;
+
+/// The longest message of the parser that is shown, in characters: some hold a field's name.
+const MESSAGE_MAX: usize = 300;
+
 /// The group whose kinds are all known: another one there is a slip of the pen, and to take it for a kind that is
 /// merely not read would remove the object that it was.
 const GATEWAY_API: &str = "gateway.networking.k8s.io";
@@ -127,10 +133,22 @@ fn options() -> serde_saphyr::Options {
 }
 
 fn syntax(error: &serde_saphyr::Error) -> Mistake {
-    let rendered = error.without_snippet().render_with_formatter(&UserMessageFormatter);
-    let message = rendered.split(" at line ").next().unwrap_or(&rendered).to_owned();
+    let rendered = match error.without_snippet() {
+        // Its text says no more than that; the cause is a character that breaks off, or the bound on a file.
+        serde_saphyr::Error::IOError { cause } => format!("the text cannot be read: {cause}"),
+        error => error.render_with_formatter(&UserMessageFormatter),
+    };
+    let message = shown(rendered.split(" at line ").next().unwrap_or(&rendered), MESSAGE_MAX);
     let (line, column) = error.location().map_or((0, 0), |location| (location.line(), location.column()));
     Mistake { line, column, field: String::new(), message }
+}
+
+/// A text of the file as it stands in a message: on one line, and no longer than `max` characters.
+fn shown(text: &str, max: usize) -> String {
+    let cut = text.char_indices().nth(max).map_or(text.len(), |(end, _)| end);
+    let dots = if cut < text.len() { "..." } else { "" };
+    let escaped = text[..cut].chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.into() });
+    escaped.chain([dots.to_owned()]).collect()
 }
 
 /// A document, with the positions of list items kept.
@@ -245,24 +263,25 @@ fn known_kind(body: &Value) -> Result<Result<Kind, String>, (&'static str, Strin
         return Ok(Ok(known));
     }
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    let (shown_version, shown_kind) = (shown(api_version, NAME_MAX), shown(kind, NAME_MAX));
     let near = Kind::ALL.into_iter().find(|k| k.as_str().eq_ignore_ascii_case(kind) && k.group() == group);
     if let Some(near) = near {
         if near.as_str() != kind {
-            return Err(("kind", format!("there is no kind {kind}; write kind: {near}")));
+            return Err(("kind", format!("there is no kind {shown_kind}; write kind: {near}")));
         }
         let slash = if group.is_empty() { "" } else { "/" };
         let read: Vec<String> = near.versions().iter().map(|version| format!("{group}{slash}{version}")).collect();
-        let message = format!("{kind} of {api_version} is not read; write apiVersion: {}", read.join(" or "));
+        let message = format!("{kind} of {shown_version} is not read; write apiVersion: {}", read.join(" or "));
         return Err(("apiVersion", message));
     }
     if group == GATEWAY_API && !GATEWAY_API_KINDS.contains(&kind) && !kind.ends_with("List") {
         let kinds = GATEWAY_API_KINDS.join(", ");
-        return Err(("kind", format!("{group} has no kind {kind}; correct it to one of {kinds}")));
+        return Err(("kind", format!("{group} has no kind {shown_kind}; correct it to one of {kinds}")));
     }
     if kind == "List" {
         return Err(("kind", "a List within a List is not read; put its items into the outer one".to_owned()));
     }
-    Ok(Err(format!("{api_version} {kind}")))
+    Ok(Err(format!("{shown_version} {shown_kind}")))
 }
 
 /// What an API server would have filled in or dropped.
@@ -479,6 +498,29 @@ mod tests {
             assert!(!found[0].2.contains("at line"), "{found:?}");
             assert!(!found[0].2.contains("Policy"), "{found:?}");
         }
+    }
+
+    #[test]
+    fn what_a_message_shows_of_the_file_is_short_and_on_one_line() {
+        let long = "x".repeat(70_000);
+        for text in [
+            format!("apiVersion: {long}\nkind: Service\n---\napiVersion: {long}/v1\nkind: {long}\n"),
+            format!("apiVersion: gateway.networking.k8s.io/v1\nkind: {long}\n---\n{long}: 1\n{long}: 2\n"),
+            "apiVersion: \"v1\\n\\0\"\nkind: Service\n---\napiVersion: \"a/v1\\n\\0\"\nkind: \"a\\nb\"\n".to_owned(),
+        ] {
+            let parsed = parse(text.as_bytes());
+            let said = parsed.mistakes.into_iter().map(|mistake| mistake.message).chain(parsed.unknown);
+            for text in said {
+                assert!(text.len() < 600 && !text.contains(char::is_control), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_that_breaks_off_within_a_character_is_named_as_such() {
+        let found = parse(b"\xff\xfea").mistakes;
+        assert_eq!(found.len(), 1);
+        assert!(found[0].message.starts_with("the text cannot be read: "), "{found:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::AppConfig;
 use crate::clock::Clock;
+use crate::fleet::seats::Seats;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -25,6 +26,8 @@ pub(crate) struct AppView {
     pub(crate) problems: watch::Receiver<Arc<[Problem]>>,
     pub(crate) provenance: Provenance,
     pub(crate) ads: tidegate_ads::Config,
+    /// The Envoys that run here, if that is our business.
+    pub(crate) seats: Option<Seats>,
 }
 
 impl View for AppView {
@@ -50,15 +53,8 @@ impl View for AppView {
     }
 
     fn objects(&self) -> Vec<Value> {
-        let rendered =
-            self.board.lock().expect("nobody panics while holding the board").render(&self.config.controller);
-        let Value::Array(mut objects) = rendered else { unreachable!("the board is rendered as a list") };
-        for object in &mut objects {
-            if let Some(place) = key_of(object).and_then(|key| self.provenance.get(&key)) {
-                object["source"] = json!({ "path": place.path, "line": place.line });
-            }
-        }
-        objects
+        let board = self.board.lock().expect("nobody panics while holding the board");
+        objects(&board, &self.provenance, &self.config.controller)
     }
 
     fn problems(&self) -> Vec<Value> {
@@ -67,6 +63,10 @@ impl View for AppView {
 
     fn clients(&self) -> Vec<Value> {
         self.ads.clients.snapshot().iter().map(|stats| client(stats)).collect()
+    }
+
+    fn proxies(&self) -> Option<Vec<Value>> {
+        self.seats.as_ref().map(Seats::render)
     }
 
     fn counters(&self) -> Counters {
@@ -104,6 +104,17 @@ impl View for AppView {
             workers: self.config.workers,
         }
     }
+}
+
+/// Every object that has a status or findings, and where it stands.
+pub(crate) fn objects(board: &Board, provenance: &Provenance, controller: &str) -> Vec<Value> {
+    let Value::Array(mut objects) = board.render(controller) else { unreachable!("the board is rendered as a list") };
+    for object in &mut objects {
+        if let Some(place) = key_of(object).and_then(|key| provenance.get(&key)) {
+            object["source"] = json!({ "path": place.path, "line": place.line });
+        }
+    }
+    objects
 }
 
 /// One client, as `/clients` shows it.
@@ -146,7 +157,7 @@ fn protocol(protocol: Protocol) -> &'static str {
 }
 
 /// The key of a rendered object.
-fn key_of(object: &Value) -> Option<ObjectKey> {
+pub(crate) fn key_of(object: &Value) -> Option<ObjectKey> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     let kind = Kind::of(text("/apiVersion")?, text("/kind")?)?;
     Some(ObjectKey::new(kind, text("/metadata/namespace").unwrap_or_default(), text("/metadata/name")?))

@@ -31,13 +31,21 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIR")]
     pub manifests: PathBuf,
 
-    /// Look at the directory at this interval instead of asking the system to report changes, for network file systems
-    #[arg(long, value_name = "TIME", value_parser = values::duration)]
-    pub poll: Option<Duration>,
-
     /// Address on which Envoys connect; plaintext and without authentication, so keep it on a network you trust
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:18000", value_parser = values::listen_address)]
     pub ads: SocketAddr,
+
+    /// What every command that serves takes.
+    #[command(flatten)]
+    pub controller: ControllerArgs,
+}
+
+/// How to run a controller, whoever its clients are.
+#[derive(Clone, Debug, Args)]
+pub struct ControllerArgs {
+    /// Look at the directory at this interval instead of asking the system to report changes, for network file systems
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub poll: Option<Duration>,
 
     /// Address of the read-only HTTP port: health, readiness, metrics, status, snapshots
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:19080", value_parser = values::listen_address)]
@@ -76,37 +84,54 @@ impl ServeArgs {
     ///
     /// When the directory is not there, or two flags exclude each other.
     pub fn validate(self) -> Result<AppConfig, Failure> {
-        let dir = self.manifests.display();
-        if !self.manifests.is_dir() {
-            let what = if self.manifests.exists() { "is not a directory" } else { "does not exist" };
-            return Err(Failure::Usage(format!("--manifests {dir} {what}: name a directory of YAML or JSON files")));
-        }
+        self.controller.validate("--manifests ", &self.manifests, self.ads)
+    }
+}
+
+impl ControllerArgs {
+    /// What is run on the directory `manifests`, which was named by `flag`.
+    ///
+    /// # Errors
+    ///
+    /// When the directory is not there, or two flags exclude each other.
+    pub fn validate(self, flag: &str, manifests: &Path, ads: SocketAddr) -> Result<AppConfig, Failure> {
+        check_directory(flag, manifests)?;
         if self.poll.is_some_and(|interval| interval < MIN_POLL) {
             return Err(Failure::Usage(
                 "--poll is shorter than 200ms: a file must have the time to be written".to_owned(),
             ));
         }
-        if self.ads == self.admin && self.ads.port() != 0 {
-            return Err(Failure::Usage(format!("--ads and --admin are both {}: give them different ports", self.ads)));
+        if ads == self.admin && ads.port() != 0 {
+            return Err(Failure::Usage(format!("--ads and --admin are both {ads}: give them different ports")));
         }
         if let Some(file) = &self.record {
-            check_recording(file, &self.manifests)?;
+            check_recording(file, manifests)?;
         }
         // Absolute, because that is how the system reports changes below it, and unambiguous in what is said of files.
-        let manifests = std::path::absolute(&self.manifests)
-            .map_err(|error| Failure::Usage(format!("--manifests {}: {error}", self.manifests.display())))?;
+        let manifests = std::path::absolute(manifests)
+            .map_err(|error| Failure::Usage(format!("{flag}{}: {error}", manifests.display())))?;
         Ok(AppConfig {
             manifests,
             poll: self.poll,
-            ads: self.ads,
+            ads,
             admin: self.admin,
             record: self.record,
             workers: self.workers,
             controller: self.controller,
             grace: self.grace,
             max_clients: self.max_clients,
+            envoys: None,
         })
     }
+}
+
+/// Whether `dir`, which was named by `flag`, is a directory.
+pub(super) fn check_directory(flag: &str, dir: &Path) -> Result<(), Failure> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let what = if dir.exists() { "is not a directory" } else { "does not exist" };
+    Err(Failure::Usage(format!("{flag}{} {what}: name a directory of YAML or JSON files", dir.display())))
 }
 
 fn check_recording(file: &Path, manifests: &Path) -> Result<(), Failure> {
@@ -137,25 +162,29 @@ fn check_recording(file: &Path, manifests: &Path) -> Result<(), Failure> {
 ///
 /// When the command line cannot be used, an address is in use, or a task ends.
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
-    logging::start(args.log_format).map_err(Failure::Usage)?;
+    logging::start(args.controller.log_format).map_err(Failure::Usage)?;
     let config = args.validate()?;
+    on_runtime(async {
+        let asked = asked_to_stop()?;
+        app::build(config, clock::system()).await?.run(asked).await
+    })
+}
+
+/// Runs a program of tasks to its end.
+pub(super) fn on_runtime(program: impl Future<Output = anyhow::Result<()>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("tidegate")
         .build()
         .context("cannot start the runtime")?;
-    let served = runtime.block_on(async {
-        let asked = asked_to_stop()?;
-        let app = app::build(config, clock::system()).await?;
-        app.run(asked).await
-    });
+    let served = runtime.block_on(program);
     // Everything was given its time to stop; what is left (a dump being made) is not waited for.
     runtime.shutdown_background();
     served.map_err(Failure::Failed)
 }
 
 /// Resolves at the first SIGTERM or SIGINT. Handlers stand when this returns, so no signal is lost.
-fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+pub(super) fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot handle SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot handle SIGINT")?;
     Ok(async move {

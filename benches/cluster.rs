@@ -1,0 +1,110 @@
+//! A fan-out cluster and a core that has it.
+
+use crate::measure::Times;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tidegate_engine::{Applied, Config, Core, Operator};
+use tidegate_log::Event;
+use tidegate_model::Millis;
+use tidegate_workload::{Fanout, Random, Shape};
+use tidegate_xds::Sealed;
+
+/// Objects of a list that are handed over at once: what an API server sends as one page.
+const PAGE: usize = 500;
+
+/// The generator and the core that follows it.
+pub struct Cluster {
+    /// The cluster.
+    pub fanout: Fanout,
+    /// What follows it.
+    pub core: Core,
+    /// What was sealed last.
+    pub sealed: Arc<Sealed>,
+    /// What the core needed until the first seal; making the objects is not in it.
+    pub cold: Duration,
+    now: Millis,
+}
+
+impl Cluster {
+    /// Lists the cluster to a new core.
+    #[must_use]
+    pub fn start(shape: Shape) -> Self {
+        Cluster::start_with(shape, || Core::new(&Config::default()))
+    }
+
+    /// The same, with a core that logs what operators cost.
+    #[must_use]
+    pub fn profiled(shape: Shape) -> Self {
+        Cluster::start_with(shape, || Core::profiled(&Config::default(), Instant::now()))
+    }
+
+    fn start_with(shape: Shape, core: impl FnOnce() -> Core) -> Self {
+        let fanout = Fanout::new(shape);
+        let mut times = Times::new();
+        let mut core = times.take(core);
+        let mut sealed = None;
+        let mut list = fanout.list();
+        loop {
+            let page: Vec<Event> = list.by_ref().take(PAGE).collect();
+            if page.is_empty() {
+                break;
+            }
+            match times.take(|| core.apply(&page, 1)) {
+                Applied::Pending { .. } => assert!(sealed.is_none(), "what is complete stays complete"),
+                Applied::Sealed(first) => sealed = Some(first),
+            }
+        }
+        drop(list);
+        let sealed = sealed.expect("a list ends with every kind synced");
+        check(&core);
+        Cluster { fanout, core, sealed, cold: times.sum(), now: 1 }
+    }
+
+    /// Takes a batch to its seal, and says how long that took.
+    ///
+    /// # Panics
+    ///
+    /// If what comes of it is not closed.
+    pub fn apply(&mut self, events: &[Event]) -> Duration {
+        self.now += 1;
+        let start = Instant::now();
+        let applied = self.core.apply(events, self.now);
+        let took = start.elapsed();
+        let Applied::Sealed(sealed) = applied else { panic!("every kind is listed") };
+        self.sealed = sealed;
+        check(&self.core);
+        took
+    }
+
+    /// What each operator has cost since the last call, the dearest first.
+    #[must_use]
+    pub fn operators(&self) -> Vec<Operator> {
+        let mut operators = self.core.operators();
+        operators.sort_by(|a, b| b.busy.cmp(&a.busy).then_with(|| a.address.cmp(&b.address)));
+        operators
+    }
+}
+
+fn check(core: &Core) {
+    let violations = core.store().violations();
+    assert!(violations.is_empty(), "what is sealed is not closed: {violations:?}");
+}
+
+/// Applies `count` batches that `batch` makes of a random number below `of`, after a tenth as many that are not counted.
+pub fn changes(
+    cluster: &mut Cluster,
+    count: usize,
+    of: usize,
+    batch: impl Fn(&mut Fanout, usize) -> Vec<Event>,
+) -> Times {
+    let mut random = Random::new(7);
+    let mut times = Times::new();
+    for round in 0..count + count / 10 {
+        let events = batch(&mut cluster.fanout, random.below(of));
+        let took = cluster.apply(&events);
+        if round >= count / 10 {
+            times.push(took);
+        }
+    }
+    times
+}

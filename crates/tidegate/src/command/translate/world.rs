@@ -1,0 +1,119 @@
+//! What is derived of a directory: one look, one epoch.
+
+use crate::app::view;
+use crate::clock;
+use anyhow::anyhow;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use tidegate_engine::{Applied, Config, Core};
+use tidegate_log::Event;
+use tidegate_model::{Kind, Name, NamespacedName, ObjectKey};
+use tidegate_sources::manifests::directory::Once;
+use tidegate_sources::{Directory, Problem, Provenance};
+use tidegate_status::Board;
+use tidegate_xds::Sealed;
+
+/// Everything that there is to print.
+pub(super) struct World {
+    /// What was read.
+    pub(super) manifests: BTreeMap<ObjectKey, Arc<Value>>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) provenance: Provenance,
+    /// Kinds that were found and are not read.
+    pub(super) unknown_kinds: Vec<String>,
+    /// What was derived.
+    pub(super) sealed: Arc<Sealed>,
+    /// Objects with a status or findings, as `/status` shows them.
+    pub(super) objects: Vec<Value>,
+    /// Broken guarantees; a bug if there is one.
+    pub(super) violations: Vec<String>,
+    pub(super) controller: String,
+}
+
+impl World {
+    /// Reads and derives.
+    ///
+    /// # Errors
+    ///
+    /// When the directory cannot be listed.
+    pub(super) fn derive(dir: &Path, controller: &str) -> anyhow::Result<World> {
+        let Once { events, problems, provenance, unknown_kinds } =
+            Directory::read_once(dir, Some(tidegate_normalize::admit))?;
+        let mut core = Core::new(&Config { controller: Name::from(controller), workers: 1 });
+        let sealed = match core.apply(&events, clock::system()()) {
+            Applied::Sealed(sealed) => sealed,
+            Applied::Pending { missing } => return Err(anyhow!("the manifests say nothing about {missing:?}")),
+        };
+        let violations = core.store().violations().iter().map(|violation| format!("{violation:?}")).collect();
+        let mut board = Board::new();
+        let statuses = sealed.status.iter().map(|(key, status)| (key.clone(), Some(Arc::clone(status))));
+        // The time of every transition is a constant, so that the same manifests give the same output.
+        board.derive(statuses, 0);
+        let objects = view::objects(&board, &provenance, controller);
+        let manifests = events.into_iter().filter_map(|event| match event {
+            Event::Apply(object) => Some((object.key, object.body)),
+            Event::Delete(_)
+            | Event::Synced(_)
+            | Event::Unreadable { .. }
+            | Event::Expired { .. }
+            | Event::Connect { .. }
+            | Event::Disconnect { .. }
+            | Event::Rejected { .. } => None,
+        });
+        Ok(World {
+            manifests: manifests.collect(),
+            problems,
+            provenance,
+            unknown_kinds,
+            sealed,
+            objects,
+            violations,
+            controller: controller.to_owned(),
+        })
+    }
+
+    /// The objects of the Gateway API with their `status`, where they have one, as the API would hold them.
+    pub(super) fn whole_objects(&self) -> Vec<Value> {
+        let statuses: BTreeMap<ObjectKey, &Value> =
+            self.objects.iter().filter_map(|object| Some((view::key_of(object)?, object.get("status")?))).collect();
+        let of_the_api = |(key, body): (&ObjectKey, &Arc<Value>)| {
+            let status = statuses.get(key);
+            (status.is_some() || key.kind.group() == Kind::Gateway.group()).then(|| {
+                let mut whole = Value::clone(body);
+                if let Some(status) = status {
+                    whole["status"] = Value::clone(status);
+                }
+                whole
+            })
+        };
+        self.manifests.iter().filter_map(of_the_api).collect()
+    }
+
+    /// Where an object stands, as `file:line`.
+    pub(super) fn place(&self, key: &ObjectKey) -> String {
+        self.provenance.get(key).map(|place| format!("{}:{}", place.path.display(), place.line)).unwrap_or_default()
+    }
+
+    /// The Gateway that a reference of a route means; none if it means something else.
+    pub(super) fn gateway_of(&self, route: &ObjectKey, field: &str) -> Option<ObjectKey> {
+        let reference = self.manifests.get(route)?.pointer(&pointer(field))?;
+        let namespace = reference.get("namespace").and_then(Value::as_str).unwrap_or(route.name.namespace());
+        let name = NamespacedName::new(namespace, reference.get("name")?.as_str()?);
+        Some(ObjectKey { kind: Kind::Gateway, name })
+    }
+}
+
+/// The JSON pointer of a field, `spec.parentRefs[0]` as `/spec/parentRefs/0`.
+fn pointer(field: &str) -> String {
+    format!("/{}", field.replace(']', "").replace(['.', '['], "/"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_field_is_found_by_its_pointer() {
+        assert_eq!(super::pointer("spec.parentRefs[10].name"), "/spec/parentRefs/10/name");
+    }
+}
