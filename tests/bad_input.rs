@@ -14,7 +14,7 @@ use std::time::Duration;
 use tidegate_engine::{Config, Core};
 use tidegate_fuzz::{Choices, mutate, render};
 use tidegate_log::{Event, Object};
-use tidegate_model::ObjectKey;
+use tidegate_model::{Kind, ObjectKey};
 use tidegate_normalize::admit;
 use tidegate_scenarios::{difference, rows_of, scenario::seal};
 use tidegate_sources::manifests::{Options, document};
@@ -135,7 +135,8 @@ fn files() -> BTreeMap<String, Object> {
                 text = text.replace(&format!("\"{name}\""), &format!("\"g{group}-{name}\""));
             }
             let object = Object::new(serde_json::from_str(&text).unwrap()).unwrap();
-            if admit(&object).is_empty() {
+            // The generator writes Secrets as a log has them, which is not how a file does.
+            if object.key.kind != Kind::Secret && admit(&object).is_empty() {
                 files.insert(format!("{}.yaml", object.key.to_string().replace([' ', '/'], "_")), object);
             }
         }
@@ -151,6 +152,7 @@ fn group(row: &Row) -> Option<String> {
         | Row::Listener(gateway, _)
         | Row::Table(gateway, _)
         | Row::VirtualHost(gateway, ..)
+        | Row::Secret(gateway, _)
         | Row::Member(gateway, _) => of(gateway.as_str()),
         Row::Cluster(name, _) | Row::Endpoints(name, _) => of(name),
         Row::Status(key, _) if key.kind.is_cluster_scoped() => of(key.name.name()),
@@ -261,7 +263,7 @@ async fn a_broken_manifest_changes_nothing_but_what_derives_from_its_object() {
 }
 
 fn mark_key() -> ObjectKey {
-    ObjectKey::new(tidegate_model::Kind::Namespace, "", "mark")
+    ObjectKey::new(Kind::Namespace, "", "mark")
 }
 
 fn nothing() -> tidegate_model::DerivedStatus {

@@ -1,9 +1,12 @@
 //! One scenario: what happens, epoch by epoch, and what must be true after each.
 
+mod certificate;
+
 pub mod expect;
 
 pub mod observed;
 
+use bytes::Bytes;
 use expect::Expect;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,6 +16,8 @@ use testkit::epochs::{self, Change};
 use tidegate_engine::{Applied, Core};
 use tidegate_log::{Event, Object};
 use tidegate_model::{Kind, ObjectKey};
+use tidegate_sources::secret::take_material;
+use tidegate_vault::Material;
 use tidegate_xds::Sealed;
 
 /// A scenario, read whole.
@@ -24,6 +29,17 @@ pub struct Scenario {
     pub epochs: Vec<Epoch>,
 }
 
+/// A certificate that was made for a Secret.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The Secret.
+    pub secret: ObjectKey,
+    /// As a client sees it, in DER.
+    pub der: Bytes,
+    /// What is kept of it, if it can be served.
+    pub material: Option<Material>,
+}
+
 /// One batch and what must be true after it.
 #[derive(Debug)]
 pub struct Epoch {
@@ -31,6 +47,8 @@ pub struct Epoch {
     pub number: u64,
     /// What happens.
     pub events: Vec<Event>,
+    /// The certificates among it.
+    pub certificates: Vec<Certificate>,
     /// What must then be true.
     pub expect: Expect,
 }
@@ -55,10 +73,13 @@ impl Scenario {
             .unwrap_or_else(|error| panic!("{}/expect.yaml: {error}", folder.display()));
         let epochs: Vec<Epoch> = batches
             .into_iter()
-            .map(|batch| Epoch {
-                number: batch.epoch,
-                events: batch.changes.into_iter().flat_map(|change| events(folder, change)).collect(),
-                expect: expected.remove(&batch.epoch).unwrap_or_default(),
+            .map(|batch| {
+                let (mut events, mut certificates) = (Vec::new(), Vec::new());
+                for change in batch.changes {
+                    read(folder, change, &mut events, &mut certificates);
+                }
+                let expect = expected.remove(&batch.epoch).unwrap_or_default();
+                Epoch { number: batch.epoch, events, certificates, expect }
             })
             .collect();
         assert!(expected.is_empty(), "{}: no such epochs: {:?}", folder.display(), expected.keys());
@@ -131,23 +152,36 @@ pub fn seal(core: &mut Core, events: &[Event], millis: u64) -> Arc<Sealed> {
     }
 }
 
-/// What a document of the input does. `delete: HTTPRoute shop/cart` (or a list of such) deletes; everything else is an
-/// object that an API server would have to take.
-fn events(folder: &Path, change: Change) -> Vec<Event> {
-    let read = |body: Value| Object::new(body).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let body = match change {
-        Change::Delete(body) => return vec![Event::Delete(read(body).key)],
+/// What a document of the input does. `delete: HTTPRoute shop/cart` (or a list of such) deletes, `certificate: shop/cert`
+/// makes a Secret with a new certificate; everything else is an object that an API server would have to take.
+fn read(folder: &Path, change: Change, events: &mut Vec<Event>, certificates: &mut Vec<Certificate>) {
+    let object = |body: Value| Object::new(body).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut body = match change {
+        Change::Delete(body) => return events.push(Event::Delete(object(body).key)),
         Change::Apply(body) => body,
     };
     if let Some(deleted) = body.get("delete") {
         let one = std::slice::from_ref(deleted);
         let names = deleted.as_array().map_or(one, Vec::as_slice);
-        return names.iter().map(|name| Event::Delete(key(name.as_str().unwrap_or_default()))).collect();
+        events.extend(names.iter().map(|name| Event::Delete(key(name.as_str().unwrap_or_default()))));
+        return;
     }
-    let object = read(body);
+    let made = body.get("certificate").map(|_| certificate::make(&body));
+    let der = made.map(|(secret, der)| {
+        body = secret;
+        der
+    });
+    let is_secret = body["kind"] == "Secret";
+    let material = if is_secret { take_material(&mut body) } else { Ok(None) };
+    let material = material.unwrap_or_else(|refusal| panic!("{}: refused: {refusal:?}", folder.display()));
+    let object = object(body);
+    if is_secret {
+        let (secret, der) = (object.key.clone(), der.unwrap_or_default());
+        certificates.push(Certificate { secret, der, material });
+    }
     let refused = tidegate_normalize::admit(&object);
     assert!(refused.is_empty(), "{}: an API server would refuse {}: {refused:?}", folder.display(), object.key);
-    vec![Event::Apply(object)]
+    events.push(Event::Apply(object));
 }
 
 /// The key that `Kind namespace/name` writes; a name without namespace is of a kind that has none.

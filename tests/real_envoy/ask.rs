@@ -1,6 +1,7 @@
 //! Requests, and the comparison of their answers.
 
 use crate::stage::Stage;
+use bytes::Bytes;
 use http::Method;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,7 +26,11 @@ pub(crate) async fn all(requests: &[Request], stage: &Stage, observed: Observed<
     for request in requests {
         let call = call(request, stage, observed);
         let found = if request.shares.is_empty() {
-            one(&call, &request.expect, until).await
+            let shown = request.expect.certificate.as_deref().map(|secret| {
+                let newest = stage.certificate(secret);
+                newest.unwrap_or_else(|| panic!("no certificate was made for {secret}"))
+            });
+            one(&call, &request.expect, shown, until).await
         } else {
             shares(&call, request).await
         };
@@ -45,15 +50,22 @@ fn call(request: &Request, stage: &Stage, observed: Observed<'_>) -> Call {
     if let Some(method) = &request.method {
         call.method = Method::from_bytes(method.as_bytes()).expect("a method");
     }
+    call.http2 = request.http2;
+    call.tls = request.tls.then(|| request.sni.clone().unwrap_or_else(|| request.host.clone()));
     request.headers.iter().fold(call, |call, (name, value)| call.with_header(name, value))
 }
 
 /// Asks until the answer is the expected one or time is up.
-async fn one(call: &Call, expected: &Answer, until: Instant) -> Option<String> {
+async fn one(call: &Call, expected: &Answer, shown: Option<&Bytes>, until: Instant) -> Option<String> {
     loop {
         let began = Instant::now();
         let answer = call.send().await;
-        let wrong = difference(&answer, expected, began.elapsed());
+        let mut wrong = difference(&answer, expected, began.elapsed());
+        if let (Some(shown), Ok(response)) = (shown, &answer)
+            && response.certificate.as_ref() != Some(shown)
+        {
+            wrong.push("the certificate shown is not the newest of the Secret".to_owned());
+        }
         if wrong.is_empty() {
             return None;
         }

@@ -45,6 +45,7 @@ async fn run(envoy: &Binary, scenario: &Scenario, sotw: bool) -> Vec<String> {
             events.extend(synced());
         }
         let sealed = seal(&mut core, &events, index);
+        stage.keep(&epoch.certificates);
         let problems = match stage.publish(sealed.clone()).await {
             Ok(()) => ask::all(&epoch.expect.requests, &stage, Observed(&sealed)).await,
             Err(problem) => vec![problem],

@@ -1,5 +1,6 @@
 //! What stands around one scenario: its backends, an ADS server, and an Envoy for each Gateway that is asked.
 
+use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,8 +9,9 @@ use testkit::{Echo, Identity};
 use tidegate_ads::{ClientStats, Clients};
 use tidegate_envoy::{AdsAddress, Binary, Bootstrap, Options, Process};
 use tidegate_log::Event;
-use tidegate_model::{Kind, NamespacedName};
-use tidegate_scenarios::scenario::Scenario;
+use tidegate_model::{Kind, NamespacedName, ObjectKey};
+use tidegate_scenarios::scenario::{Certificate, Scenario};
+use tidegate_vault::Vault;
 use tidegate_xds::Sealed;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -29,6 +31,9 @@ pub(crate) struct Stage {
     envoys: BTreeMap<NamespacedName, Process>,
     seals: watch::Sender<Option<Arc<Sealed>>>,
     clients: Clients,
+    vault: Vault,
+    /// What the newest certificate of each Secret is.
+    certificates: BTreeMap<ObjectKey, Bytes>,
     _backends: Vec<Echo>,
     _server: JoinSet<()>,
 }
@@ -41,7 +46,13 @@ impl Stage {
         let (seals, sealed) = watch::channel(None);
         let clients = Clients::default();
         // No grace: what is no longer used shall be gone when the next epoch is looked at.
-        let config = tidegate_ads::Config { grace_ms: 0, clients: clients.clone(), ..tidegate_ads::Config::default() };
+        let vault = Vault::new();
+        let config = tidegate_ads::Config {
+            grace_ms: 0,
+            clients: clients.clone(),
+            vault: vault.clone(),
+            ..tidegate_ads::Config::default()
+        };
         let mut server = JoinSet::new();
         server.spawn(async move {
             let began = Instant::now();
@@ -61,7 +72,22 @@ impl Stage {
             envoys.insert(gateway.clone(), process.unwrap_or_else(|error| panic!("{}: {error}", scenario.name())));
         }
         let backends = backends(scenario).await;
-        Stage { gateways, envoys, seals, clients, _backends: backends, _server: server }
+        let certificates = BTreeMap::new();
+        Stage { gateways, envoys, seals, clients, vault, certificates, _backends: backends, _server: server }
+    }
+
+    /// Keeps certificates, as a source does before it says a word of them.
+    pub(crate) fn keep(&mut self, certificates: &[Certificate]) {
+        for certificate in certificates {
+            self.vault.hold(&certificate.secret, certificate.material.clone());
+            self.certificates.insert(certificate.secret.clone(), certificate.der.clone());
+        }
+    }
+
+    /// The newest certificate of a Secret, `namespace/name`.
+    pub(crate) fn certificate(&self, secret: &str) -> Option<&Bytes> {
+        let key = ObjectKey { kind: Kind::Secret, name: NamespacedName::parse(secret) };
+        self.certificates.get(&key)
     }
 
     /// Publishes a seal and waits until every Envoy has acknowledged all of it.

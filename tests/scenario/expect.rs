@@ -14,7 +14,7 @@ pub struct Expect {
     /// Conditions by object (`HTTPRoute shop/cart`, `Gateway shop/edge`, `Gateway shop/edge listener web`) and, for
     /// routes, by parent. None: the object has no status, or the route none for that parent.
     pub conditions: BTreeMap<String, Option<BTreeMap<String, Option<Condition>>>>,
-    /// Resource types (`cds`, `eds`, `lds`, `rds`) of which no version changed in this epoch.
+    /// Resource types (`cds`, `eds`, `lds`, `sds`, `rds`) of which no version changed in this epoch.
     pub unchanged: Vec<String>,
     /// Requests through Envoy, and their answers.
     pub requests: Vec<Request>,
@@ -48,6 +48,14 @@ pub struct Request {
     pub headers: BTreeMap<String, String>,
     /// The Gateway, `namespace/name`; the only one of the scenario if none.
     pub gateway: Option<String>,
+    /// Over TLS, asking for the host, or for `sni`.
+    #[serde(default)]
+    pub tls: bool,
+    /// The name asked for in the handshake, if it is not the host.
+    pub sni: Option<String>,
+    /// HTTP/2.
+    #[serde(default)]
+    pub http2: bool,
     /// Listener port; the lowest of the Gateway if none.
     pub port: Option<u16>,
     /// The answer to one request.
@@ -81,6 +89,8 @@ pub struct Answer {
     pub headers: BTreeMap<String, Option<String>>,
     /// Headers of the answer; none: not there.
     pub response_headers: BTreeMap<String, Option<String>>,
+    /// The Secret, `namespace/name`, whose newest certificate was shown.
+    pub certificate: Option<String>,
     /// The longest time that the answer may take, in milliseconds.
     pub within_ms: Option<u64>,
 }
@@ -113,7 +123,7 @@ impl Expect {
         for kind in &self.unchanged {
             let before = before.unwrap_or_else(|| panic!("nothing comes before the first epoch"));
             let (old, new) = (before.get(kind), versions.get(kind));
-            assert!(old.is_some(), "{kind:?} is none of cds, eds, lds, rds");
+            assert!(old.is_some(), "{kind:?} is none of cds, eds, lds, sds, rds");
             if old != new {
                 wrong.push(format!("{kind} changed from {old:?} to {new:?}"));
             }

@@ -101,9 +101,13 @@ impl Observed<'_> {
                 decoded(ResourceType::Listener).map(|listener| short_listener(&listener)).collect();
             let tables: Vec<Value> = decoded(ResourceType::Table).collect();
             let clusters = json!(self.0.names(gateway, ResourceType::Cluster));
-            let view = json!({
+            let mut view = json!({
                 "clusters": clusters, "endpoints": endpoints, "listeners": listeners, "tables": tables,
             });
+            let secrets = self.0.names(gateway, ResourceType::Secret);
+            if !secrets.is_empty() {
+                view["secrets"] = json!(secrets);
+            }
             whole.insert(gateway.to_string(), view);
         }
         yaml(whole.into())
@@ -161,13 +165,32 @@ fn decode(kind: ResourceType, resource: &Resource) -> Value {
     tidegate_proto::json::to_json(kind.url(), &resource.bytes).expect("what was encoded decodes")
 }
 
-/// Name, and `address:port -> table`.
+/// Name, and `address:port -> table`, or with TLS table and secrets by chain.
 fn short_listener(listener: &Value) -> (String, Value) {
     let text = |pointer: &str| listener.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let address = text("/address/socket_address/address");
     let port = listener.pointer("/address/socket_address/port_value").cloned().unwrap_or_default();
-    let table = text("/filter_chains/0/filters/0/typed_config/rds/route_config_name");
-    (text("/name"), format!("{address}:{port} -> {table}").into())
+    let chains = listener["filter_chains"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let table = |chain: &Value| {
+        let table = chain.pointer("/filters/0/typed_config/rds/route_config_name");
+        table.and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let secrets = |chain: &Value| {
+        let configs = "/transport_socket/typed_config/common_tls_context/tls_certificate_sds_secret_configs";
+        let configs = chain.pointer(configs).and_then(Value::as_array).cloned().unwrap_or_default();
+        configs.iter().map(|config| config["name"].clone()).collect::<Vec<Value>>()
+    };
+    let short = match chains {
+        [one] if secrets(one).is_empty() => format!("{address}:{port} -> {}", table(one)).into(),
+        _ => {
+            let chain = |chain: &Value| {
+                let name = chain["name"].as_str().unwrap_or_default().to_owned();
+                (name, json!({ "table": table(chain), "secrets": secrets(chain) }))
+            };
+            json!({ "address": format!("{address}:{port}"), "chains": chains.iter().map(chain).collect::<Map<_, _>>() })
+        }
+    };
+    (text("/name"), short)
 }
 
 /// Times say when a run was, not what came of it.

@@ -58,7 +58,8 @@ impl Core {
     /// A core that knows nothing.
     #[must_use]
     pub fn new(config: &Config) -> Self {
-        Core::with_translation(config.workers, tidegate_translate::Config::new(config.controller.clone()))
+        let translation = tidegate_translate::Config::new(config.controller.clone());
+        Core::with_translation(config.workers, tidegate_translate::Config { bind: config.bind, ..translation })
     }
 
     /// A core whose translation is told more than a controller ever tells it: for tests that cut an edge.

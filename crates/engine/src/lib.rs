@@ -37,12 +37,15 @@ pub use recorder::Recording;
 pub use replay::{Difference, ReplayError, ReplayReport, replay};
 
 use tidegate_model::Name;
+pub use tidegate_translate::Bind;
 
 /// What the engine is told from outside.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// `spec.controllerName` of the classes that are ours.
     pub controller: Name,
+    /// What listeners bind to.
+    pub bind: Bind,
     /// Threads that derive. One steps on the thread that drives the engine and answers a lone change fastest; more have
     /// a thread each and raise the throughput of batches.
     pub workers: usize,
@@ -50,6 +53,6 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Config { controller: Name::from(tidegate_model::CONTROLLER_NAME), workers: 1 }
+        Config { controller: Name::from(tidegate_model::CONTROLLER_NAME), bind: Bind::default(), workers: 1 }
     }
 }

@@ -1,6 +1,7 @@
 //! One request, one answer, over a connection of its own.
 
 use crate::echo::Echoed;
+use crate::tls;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -9,6 +10,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 /// Longest wait for an answer.
@@ -32,6 +34,8 @@ pub struct Response {
     pub headers: HeaderMap,
     /// Body.
     pub body: Bytes,
+    /// The certificate that the server showed, in DER.
+    pub certificate: Option<Bytes>,
 }
 
 impl Response {
@@ -69,8 +73,10 @@ pub struct Call {
     pub path: String,
     /// More headers.
     pub headers: Vec<(String, String)>,
-    /// HTTP/2 with prior knowledge instead of HTTP/1.1.
+    /// HTTP/2 instead of HTTP/1.1: without TLS by prior knowledge, with it by ALPN.
     pub http2: bool,
+    /// TLS, asking for this name; none for plaintext. Any certificate is taken: see [`Response::certificate`].
+    pub tls: Option<String>,
     /// Body.
     pub body: Bytes,
 }
@@ -86,6 +92,7 @@ impl Call {
             path: path.to_owned(),
             headers: Vec::new(),
             http2: false,
+            tls: None,
             body: Bytes::new(),
         }
     }
@@ -111,12 +118,24 @@ impl Call {
 
     async fn exchange(&self) -> Result<Response, Error> {
         let connecting = |e: &dyn std::error::Error| self.error("connecting to", &causes(e));
-        let answering = |e: &dyn std::error::Error| self.error("answering", &causes(e));
         let stream = TcpStream::connect(self.address).await.map_err(|e| connecting(&e))?;
+        match &self.tls {
+            None => self.exchange_over(stream).await,
+            Some(name) => {
+                let stream = tls::connect(stream, name, self.http2).await.map_err(|e| connecting(&e))?;
+                let certificate = tls::certificate(&stream);
+                Ok(Response { certificate, ..self.exchange_over(stream).await? })
+            }
+        }
+    }
+
+    async fn exchange_over(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Response, Error> {
+        let connecting = |e: &dyn std::error::Error| self.error("connecting to", &causes(e));
+        let answering = |e: &dyn std::error::Error| self.error("answering", &causes(e));
         let io = TokioIo::new(stream);
         let mut request = Request::builder().method(self.method.clone());
         if self.http2 {
-            request = request.uri(format!("http://{}{}", self.host, self.path));
+            request = request.uri(format!("{}://{}{}", self.scheme(), self.host, self.path));
         } else {
             request = request.uri(&self.path).header(http::header::HOST, &self.host);
         }
@@ -136,8 +155,12 @@ impl Call {
         .map_err(|e| answering(&e))
     }
 
+    fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
     fn error(&self, step: &'static str, reason: &str) -> Error {
-        let url = format!("http://{}{} at {}", self.host, self.path, self.address);
+        let url = format!("{}://{}{} at {}", self.scheme(), self.host, self.path, self.address);
         Error { step, url, reason: reason.to_owned() }
     }
 }
@@ -155,7 +178,7 @@ pub async fn get(address: SocketAddr, host: &str, path: &str, headers: &[(&str, 
 async fn read(answer: hyper::Result<http::Response<Incoming>>) -> hyper::Result<Response> {
     let (parts, body) = answer?.into_parts();
     let body = body.collect().await?.to_bytes();
-    Ok(Response { status: parts.status, headers: parts.headers, body })
+    Ok(Response { status: parts.status, headers: parts.headers, body, certificate: None })
 }
 
 /// Drives a connection until the exchange on it is over, without a task of its own.

@@ -7,6 +7,7 @@
 
 use crate::echo::Echoed;
 use crate::http::{TIMEOUT, causes};
+use crate::tls;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, Empty};
@@ -17,6 +18,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -31,6 +33,15 @@ pub struct Target {
     pub host: String,
     /// Path and query.
     pub path: String,
+    /// Over TLS, asking for `host`; any certificate is taken.
+    pub tls: bool,
+}
+
+impl Target {
+    /// What a connection that can carry it is kept under.
+    fn connection(&self) -> (SocketAddr, Option<String>) {
+        (self.address, self.tls.then(|| self.host.clone()))
+    }
 }
 
 /// What to send.
@@ -180,7 +191,7 @@ struct Worker {
     /// Which target comes next; workers begin at different ones.
     turn: usize,
     fresh_every: u32,
-    kept: BTreeMap<SocketAddr, Sender>,
+    kept: BTreeMap<(SocketAddr, Option<String>), Sender>,
     connections: JoinSet<()>,
 }
 
@@ -216,7 +227,7 @@ impl Worker {
         let outcome =
             outcome.unwrap_or_else(|_| Err(format!("no answer in {TIMEOUT:?}"))).unwrap_or_else(Outcome::Failed);
         if matches!(outcome, Outcome::Failed(_)) {
-            self.kept.remove(&target.address);
+            self.kept.remove(&target.connection());
         }
         let answer = Answer { target: index, sent, took, fresh, outcome };
         self.shared.answers.lock().expect("no holder of the lock panics").push(answer);
@@ -228,15 +239,15 @@ impl Worker {
             let request = Request::builder().uri(path).header(http::header::HOST, host);
             request.body(Empty::new()).map_err(|e| format!("building the request: {e}"))
         };
-        let kept = if fresh { None } else { self.kept.remove(&target.address) };
+        let kept = if fresh { None } else { self.kept.remove(&target.connection()) };
         let mut request = request(&target.host, &target.path)?;
         let mut sender = match kept {
             Some(mut kept) => match kept.ready().await {
                 Ok(()) => kept,
                 // The server has closed it while it was idle, which is its right.
-                Err(_) => self.connect(target.address).await?,
+                Err(_) => self.connect(target).await?,
             },
-            None => self.connect(target.address).await?,
+            None => self.connect(target).await?,
         };
         let response = loop {
             match sender.try_send_request(request).await {
@@ -245,7 +256,7 @@ impl Worker {
                     // Closed before a byte of the request was written.
                     Some(unsent) => {
                         request = unsent;
-                        sender = self.connect(target.address).await?;
+                        sender = self.connect(target).await?;
                     }
                     None => return Err(format!("answering: {}", causes(error.error()))),
                 },
@@ -254,16 +265,28 @@ impl Worker {
         let status = response.status().as_u16();
         let body = response.into_body().collect().await.map_err(|e| format!("answering: {}", causes(&e)))?.to_bytes();
         if !fresh {
-            self.kept.insert(target.address, sender);
+            self.kept.insert(target.connection(), sender);
         }
         Ok(classify(status, &body))
     }
 
-    async fn connect(&mut self, address: SocketAddr) -> Result<Sender, String> {
+    async fn connect(&mut self, target: &Target) -> Result<Sender, String> {
         let connecting = |e: &dyn std::error::Error| format!("connecting: {}", causes(e));
-        let stream = TcpStream::connect(address).await.map_err(|e| connecting(&e))?;
+        let stream = TcpStream::connect(target.address).await.map_err(|e| connecting(&e))?;
         let _unsupported = stream.set_nodelay(true);
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|e| connecting(&e))?;
+        if !target.tls {
+            return self.speak(stream).await;
+        }
+        let stream = tls::connect(stream, &target.host, false).await.map_err(|e| connecting(&e))?;
+        self.speak(stream).await
+    }
+
+    async fn speak(
+        &mut self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<Sender, String> {
+        let (sender, connection) =
+            handshake(TokioIo::new(stream)).await.map_err(|e| format!("connecting: {}", causes(&e)))?;
         // Its errors reach whoever waits for an answer on it.
         self.connections.spawn(async move { drop(connection.await) });
         Ok(sender)

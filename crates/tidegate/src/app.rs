@@ -18,12 +18,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidegate_engine::{Engine, EngineHandle, Running};
+use tidegate_engine::{Bind, Engine, EngineHandle, Running};
 use tidegate_log::{Header, Writer};
 use tidegate_model::Name;
 use tidegate_sources::Directory;
 use tidegate_sources::manifests::Options;
 use tidegate_status::Board;
+use tidegate_vault::Vault;
 use tidegate_xds::Sealed;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -66,11 +67,17 @@ pub struct AppConfig {
 }
 
 impl AppConfig {
+    /// Our own Envoys share the machine, so each binds its Gateway's addresses; another's has the machine for itself.
+    fn bind(&self) -> Bind {
+        if self.envoys.is_some() { Bind::Own } else { Bind::All }
+    }
+
     /// What the ADS server is told.
-    fn for_ads(&self) -> anyhow::Result<tidegate_ads::Config> {
+    fn for_ads(&self, vault: Vault) -> anyhow::Result<tidegate_ads::Config> {
         Ok(tidegate_ads::Config {
             grace_ms: u64::try_from(self.grace.as_millis())?,
             max_clients: self.max_clients,
+            vault,
             ..tidegate_ads::Config::default()
         })
     }
@@ -111,11 +118,13 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
     if !ads_address.ip().is_loopback() {
         tracing::warn!(address = %ads_address, "the ADS port is plaintext and does not authenticate clients: keep it on a trusted network");
     }
-    let options = Options { poll: config.poll, admission: Some(tidegate_normalize::admit) };
+    let vault = Vault::new();
+    let options =
+        Options { poll: config.poll, admission: Some(tidegate_normalize::admit), vault: vault.clone() };
     let source = Directory::open(&config.manifests, &options)?;
     let recorder = config.record.as_deref().map(|file| recorder(file, &config, &clock)).transpose()?;
-    let engine_config =
-        tidegate_engine::Config { controller: Name::from(config.controller.as_str()), workers: config.workers };
+    let controller = Name::from(config.controller.as_str());
+    let engine_config = tidegate_engine::Config { controller, bind: config.bind(), workers: config.workers };
     let engine_clock = Arc::clone(&clock);
     let (engine, running) = Engine::start(engine_config, Arc::new(move || engine_clock()), recorder)?;
 
@@ -131,13 +140,14 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
         observations,
         board: Arc::clone(&board),
         clock: Arc::clone(&clock),
+        vault: vault.clone(),
         last: None,
         drained: drained.drop_guard(),
     };
     supervisor.spawn("status", follower.run(stop.clone()));
     let Shown { sealed, ledger, seats } = shown(&mut supervisor, &config, &engine, &board, &clock, ads_address);
 
-    let ads_config = config.for_ads()?;
+    let ads_config = config.for_ads(vault)?;
     let (batches, queue) = mpsc::channel(SOURCE_QUEUE);
     let view = AppView {
         clock: Arc::clone(&clock),
@@ -250,7 +260,10 @@ fn recorder(file: &Path, config: &AppConfig, clock: &Clock) -> anyhow::Result<Wr
             .with_context(|| format!("cannot keep the last recording {} as {}", file.display(), previous.display()))?;
         tracing::info!(file = %previous.display(), "the last recording is kept");
     }
-    let header = Header::new(env!("CARGO_PKG_VERSION"), clock(), config.controller.as_str());
+    let mut header = Header::new(env!("CARGO_PKG_VERSION"), clock(), config.controller.as_str());
+    if config.bind() != Bind::default() {
+        header.settings.insert("bind".to_owned(), serde_json::to_value(config.bind())?);
+    }
     let writer = Writer::create(file, &header)?;
     tracing::info!(file = %file.display(), "recording");
     Ok(writer)

@@ -9,6 +9,7 @@
 //! epoch and in any order of events, is what the joins are tested for.
 
 use differential_dataflow::input::InputSession;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tidegate_model::{
     ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Hostname, Kind, Name, NamespaceFact,
@@ -60,7 +61,8 @@ impl Config {
 }
 
 /// What listeners bind to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Bind {
     /// Every address of the machine that the proxy runs on: it has the machine for itself, as in a container.
     #[default]

@@ -103,7 +103,9 @@ fn retarget(shop: &Shop, old: &str, new: &str) -> Result<()> {
 
 /// What the load asks, by index, and what may answer at the start.
 fn targets(web: SocketAddr, partners: SocketAddr) -> (Vec<Target>, Vec<Vec<Allowed>>) {
-    let target = |address, host: &str, path: &str| Target { address, host: host.to_owned(), path: path.to_owned() };
+    let target = |address, host: &str, path: &str| {
+        Target { address, host: host.to_owned(), path: path.to_owned(), tls: false }
+    };
     let shop = |path| target(web, "shop.example", path);
     let targets = [
         (shop("/"), vec![V1, V2]),
@@ -172,8 +174,9 @@ async fn apply(stack: &Stack, load: &Load, judge: &mut Judge, step: &Step) -> Re
 /// Asks a target once.
 async fn shows(stack: &Stack, target: usize, wanted: &[Allowed]) -> Result<()> {
     let (targets, _) = targets(stack.web(), stack.partners());
-    let Target { address, host, path } = &targets[target];
-    let answer = Call::get(*address, host, path).send().await?;
+    let Target { address, host, path, tls } = &targets[target];
+    let call = Call { tls: tls.then(|| host.clone()), ..Call::get(*address, host, path) };
+    let answer = call.send().await?;
     let outcome = testkit::load::classify(answer.status.as_u16(), &answer.body);
     if !wanted.iter().any(|wanted| wanted.permits(&outcome)) {
         bail!("{host}{path} answers {}, not {wanted:?}", shown(&outcome));

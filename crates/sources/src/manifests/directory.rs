@@ -125,7 +125,7 @@ impl Directory {
     /// [`Error::Open`].
     pub fn read_once(path: impl Into<PathBuf>, admission: Option<Admission>) -> Result<Once, Error> {
         let path = path.into();
-        let mut looker = Looker::new(path.clone(), false, admission);
+        let mut looker = Looker::new(path.clone(), false, admission, Vault::new());
         let looked = looker.look(&Request::default(), Instant::now());
         let events = looked.map_err(|source| Error::Open { path, source })?.events;
         let problems = looker.problems();

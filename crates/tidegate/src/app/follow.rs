@@ -5,10 +5,12 @@ use crate::clock::Clock;
 use imbl::ordmap::DiffItem;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tidegate_engine::EngineHandle;
 use tidegate_log::Event;
 use tidegate_model::{ConditionStatus, ConditionType, DerivedStatus, Finding, ObjectKey, Observation, StatusBody};
 use tidegate_status::Board;
+use tidegate_vault::Vault;
 use tidegate_xds::Sealed;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -16,12 +18,17 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// Findings that are logged for one seal; the rest is counted. All of them are on `/status`.
 const MAX_LOGGED_FINDINGS: usize = 20;
 
+/// How often key material that nobody needs is looked for.
+const SWEEP: Duration = Duration::from_secs(60);
+
 /// Joins seals and observations into the board.
 pub(crate) struct Follower {
     pub(crate) engine: EngineHandle,
     pub(crate) observations: mpsc::Receiver<Observation>,
     pub(crate) board: Arc<Mutex<Board>>,
     pub(crate) clock: Clock,
+    /// Keeps what the seals name, and what is no longer needed not for long.
+    pub(crate) vault: Vault,
     /// What was followed last; none before the first seal.
     pub(crate) last: Option<Arc<Sealed>>,
     /// Told when nothing more will be recorded.
@@ -32,8 +39,10 @@ impl Follower {
     /// Follows until `stop` is cancelled and the last client's end was observed.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<()> {
         let mut sealed = self.engine.sealed();
+        let mut sweep = tokio::time::interval(SWEEP);
         loop {
             tokio::select! {
+                _ = sweep.tick() => self.vault.sweep((self.clock)()),
                 // Once the engine has ended, which its own task reports, this branch is out.
                 Ok(()) = sealed.changed() => {
                     let newest = sealed.borrow_and_update().clone();
@@ -58,6 +67,9 @@ impl Follower {
         let last = self.last.replace(Arc::clone(&newest));
         let first = last.is_none();
         let last = last.unwrap_or_default();
+        if first || !last.materials.ptr_eq(&newest.materials) {
+            self.vault.sealed(newest.materials.keys().cloned(), (self.clock)());
+        }
         let changes: Vec<_> = last.status.diff(&newest.status).map(change).collect();
         changes.iter().for_each(Change::log_programmed);
         log_findings(&changes);

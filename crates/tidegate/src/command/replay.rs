@@ -50,7 +50,10 @@ pub struct ReplayArgs {
 pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     let reader = Reader::open(&args.file).map_err(anyhow::Error::new)?;
     let header = reader.header().clone();
-    let config = Config { controller: Name::from(header.controller.as_str()), workers: args.workers };
+    let bind = header.settings.get("bind").cloned().map(serde_json::from_value).transpose();
+    let bind = bind.context("the log was recorded with a setting `bind` that this version does not know")?;
+    let controller = Name::from(header.controller.as_str());
+    let config = Config { controller, bind: bind.unwrap_or_default(), workers: args.workers };
     let show_progress = std::io::stderr().is_terminal();
     let progress = |report: &ReplayReport| {
         if show_progress && report.epochs.is_multiple_of(PROGRESS_EVERY) {

@@ -81,6 +81,8 @@ pub enum Type {
     Endpoint,
     /// Listeners
     Listener,
+    /// Secrets, by digest: key material is never printed
+    Secret,
     /// Route tables
     Table,
 }
@@ -92,6 +94,7 @@ impl Type {
             Type::Cluster => "clusters",
             Type::Endpoint => "endpoints",
             Type::Listener => "listeners",
+            Type::Secret => "secrets",
             Type::Table => "tables",
         }
     }

@@ -2,7 +2,6 @@
 
 use super::*;
 use serde_json::json;
-use std::time::Duration;
 use tidegate_engine::{Config, Engine};
 use tidegate_log::{Header, Object, Reader, Writer};
 use tidegate_model::{CONTROLLER_NAME, ClientId, Kind, Name, NamespacedName, ResourceType};
@@ -56,6 +55,7 @@ async fn a_rejection_reaches_the_status_and_the_recording_until_the_client_leave
         observations,
         board: Arc::clone(&board),
         clock: Arc::new(|| 2_000),
+        vault: Vault::new(),
         last: None,
         drained: drained.clone().drop_guard(),
     };

@@ -41,7 +41,7 @@ impl World {
     pub(super) fn derive(dir: &Path, controller: &str) -> anyhow::Result<World> {
         let Once { events, problems, provenance, unknown_kinds } =
             Directory::read_once(dir, Some(tidegate_normalize::admit))?;
-        let mut core = Core::new(&Config { controller: Name::from(controller), workers: 1 });
+        let mut core = Core::new(&Config { controller: Name::from(controller), ..Config::default() });
         let sealed = match core.apply(&events, clock::system()()) {
             Applied::Sealed(sealed) => sealed,
             Applied::Pending { missing } => return Err(anyhow!("the manifests say nothing about {missing:?}")),

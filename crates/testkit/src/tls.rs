@@ -1,0 +1,101 @@
+//! TLS for tests: certificates that are made on the spot, and a client that takes any.
+
+use bytes::Bytes;
+use rcgen::{CertificateParams, KeyPair};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use std::io;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// A certificate and its key.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The certificate in PEM.
+    pub certificate: String,
+    /// The key in PEM.
+    pub key: String,
+    /// The certificate in DER, as a client sees it.
+    pub der: Bytes,
+}
+
+impl Pair {
+    /// A new self-signed certificate for these names, with a new key.
+    ///
+    /// # Panics
+    ///
+    /// A name is none.
+    #[must_use]
+    pub fn new(names: &[&str]) -> Self {
+        let key = KeyPair::generate().expect("the system has random numbers");
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let params = CertificateParams::new(names).expect("the names of a test are names");
+        let certificate = params.self_signed(&key).expect("the key signs");
+        let der = Bytes::copy_from_slice(certificate.der());
+        Pair { certificate: certificate.pem(), key: key.serialize_pem(), der }
+    }
+}
+
+/// Shakes hands, asking for `name`.
+pub(crate) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    name: &str,
+    http2: bool,
+) -> io::Result<TlsStream<S>> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+    let builder = builder.map_err(io::Error::other)?.dangerous();
+    let mut config = builder.with_custom_certificate_verifier(Arc::new(TakesAny(provider))).with_no_client_auth();
+    config.alpn_protocols = vec![if http2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
+    let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
+}
+
+/// The certificate that the server showed, in DER.
+pub(crate) fn certificate<S>(stream: &TlsStream<S>) -> Option<Bytes> {
+    let (_, connection) = stream.get_ref();
+    connection.peer_certificates()?.first().map(|leaf| Bytes::copy_from_slice(leaf))
+}
+
+/// Checks that the server has the key of the certificate that it shows, and not what that is.
+#[derive(Debug)]
+struct TakesAny(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TakesAny {
+    fn verify_server_cert(
+        &self,
+        _leaf: &CertificateDer<'_>,
+        _chain: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
