@@ -14,7 +14,7 @@ mod table;
 use crate::step;
 use anyhow::{Context, Result, bail};
 use stack::{Programs, Stack};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tidegate_envoy::Binary;
 use tokio::signal::unix::{SignalKind, signal};
@@ -39,8 +39,7 @@ pub(crate) struct Args {
 
 /// Builds what is needed and runs the demo until it is done or interrupted. Whatever was started ends with it.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    step::cargo(&["build", "--bin", "tidegate"], &[])?;
-    let tidegate = built("tidegate")?;
+    let tidegate = step::build("tidegate")?;
     let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     runtime.block_on(async {
         let mut interrupt = Interrupt::new()?;
@@ -66,14 +65,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         println!("\nevery answer was right");
         Ok(())
     })
-}
-
-/// Where cargo puts a program of this workspace.
-fn built(name: &str) -> Result<PathBuf> {
-    let mut command = cargo_metadata::MetadataCommand::new();
-    let metadata = command.cargo_path(crate::cargo()).current_dir(crate::root()).no_deps().exec();
-    let metadata = metadata.context("cannot ask cargo where it builds to")?;
-    Ok(metadata.target_directory.join("debug").join(name).into_std_path_buf())
 }
 
 /// One protocol, start to end: table, changes under load, recording.

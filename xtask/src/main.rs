@@ -4,9 +4,11 @@
 //! * [`ci`]: everything that must hold before a change is merged, in one run.
 //! * [`tidy`]: rules about the source tree that the compiler does not know.
 //! * [`golden`]: writes the golden files of the scenarios anew.
+//! * [`docs`]: writes the tables of the documentation anew.
 
 mod ci;
 mod demo;
+mod docs;
 mod golden;
 mod step;
 mod tidy;
@@ -29,10 +31,12 @@ enum Command {
     Demo(demo::Args),
     /// Run everything that must hold: format, lints, docs, tidy, tests, demo
     Ci,
-    /// Check crate edges, file sizes and heads
+    /// Check crate edges, file sizes, heads and the tables of the documentation
     Tidy,
     /// Write the golden files of the scenarios anew
     Golden(golden::Args),
+    /// Write the tables of the documentation anew: flags and metrics
+    Docs,
 }
 
 fn main() -> ExitCode {
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
         Command::Ci => ci::run(),
         Command::Tidy => tidy::run(),
         Command::Golden(args) => golden::run(&args),
+        Command::Docs => docs::run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

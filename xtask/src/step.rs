@@ -1,6 +1,7 @@
 //! One command of a longer run: shown, timed, and told how to repeat when it fails.
 
 use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,19 @@ pub(crate) fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<
         bail!("failed with {status}; to repeat it:\n\n    {shown}\n");
     }
     Ok(())
+}
+
+/// Builds a program of this workspace; where it is.
+///
+/// # Errors
+///
+/// It does not build.
+pub(crate) fn build(name: &str) -> Result<PathBuf> {
+    cargo(&["build", "--bin", name], &[])?;
+    let mut command = cargo_metadata::MetadataCommand::new();
+    let metadata = command.cargo_path(crate::cargo()).current_dir(crate::root()).no_deps().exec();
+    let metadata = metadata.context("cannot ask cargo where it builds to")?;
+    Ok(metadata.target_directory.join("debug").join(name).into_std_path_buf())
 }
 
 /// Whether `cargo NAME` is installed.

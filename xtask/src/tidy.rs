@@ -1,5 +1,5 @@
 //! Rules about the source tree that the compiler does not know: which crate may know which, how long a file may be,
-//! what a crate's head says.
+//! what a crate's head says, whether generated tables are those of the program.
 
 mod edges;
 mod files;
@@ -10,8 +10,9 @@ use anyhow::{Result, bail};
 pub(crate) fn run() -> Result<()> {
     let mut breaches = edges::check(&edges::Graph::of_workspace()?);
     breaches.extend(files::check(crate::root())?);
+    breaches.extend(crate::docs::stale()?);
     if breaches.is_empty() {
-        println!("tidy: crate edges, file sizes and heads are as they should be");
+        println!("tidy: crate edges, file sizes, heads and generated tables are as they should be");
         return Ok(());
     }
     bail!("{} breaches of the rules of the source tree:\n  {}", breaches.len(), breaches.join("\n  "));

@@ -65,7 +65,7 @@ pub async fn supervise<E: Display>(
                     status = process.wait() => status,
                 };
                 let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-                (format!("envoy ended with {status}; the end of its log:\n{}", process.log_tail()), process.uptime())
+                (ended_with(&status, &process.log_tail()), process.uptime())
             }
             Err(error) => (error.to_string(), Duration::ZERO),
         };
@@ -76,6 +76,14 @@ pub async fn supervise<E: Display>(
             () = tokio::time::sleep(wait) => {}
         }
     }
+}
+
+/// An end in words, with the last words of its log if it had any.
+fn ended_with(status: &str, log: &str) -> String {
+    if log.is_empty() {
+        return format!("envoy ended with {status}");
+    }
+    format!("envoy ended with {status}; the end of its log:\n{log}")
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ fn help_shows_examples_and_exit_codes() {
     let (code, out, _) = run(&["--help"]);
     assert_eq!(code, 0);
     assert!(out.contains("Exit codes:") && out.contains("TIDEGATE_LOG"), "{out}");
-    for sub in ["serve", "replay", "bootstrap", "completions", "version"] {
+    for sub in ["serve", "standalone", "translate", "replay", "bootstrap", "completions", "version"] {
         assert!(out.contains(sub), "{sub} is not in\n{out}");
         let (code, out, _) = run(&[sub, "--help"]);
         assert!(code == 0 && out.contains("Examples:"), "{sub}: {out}");
@@ -78,6 +78,12 @@ fn mistakes_are_refused_with_the_flag_and_what_to_do() {
         (&["serve", "--manifests", path, "--ads", "127.0.0.1:1", "--admin", "127.0.0.1:1"], &["different ports"]),
         (&["serve", "--manifests", path, "--record", "/no/such/run.log"], &["--record /no/such/run.log", "/no/such"]),
         (&["serve", "--manifests", path, "--record", &inside], &["--record", "record somewhere else"]),
+        (&["standalone", "/no/such/dir"], &["/no/such/dir does not exist", "directory of YAML"]),
+        (&["standalone", path, "--envoy-log-level", "loud"], &["--envoy-log-level", "warning"]),
+        (&["translate", "/dev/null"], &["/dev/null is not a directory"]),
+        (&["translate", path, "-o", "text"], &["--output text", "--status"]),
+        (&["translate", path, "--status", "--type", "table"], &["--status", "--type"]),
+        (&["translate", path, "--gateway", "web"], &["--gateway", "NAMESPACE/NAME"]),
         (&["bootstrap", "--gateway", "public"], &["--gateway", "NAMESPACE/NAME"]),
         (&["bootstrap", "--gateway", "shop/public", "--ads", "here"], &["--ads", "HOST:PORT"]),
         (&["bootstrap", "--gateway", "shop/public", "--zone", ""], &["--zone is empty"]),

@@ -2,16 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+#[path = "support/running.rs"]
+mod running;
 
-/// How long anything may take on a busy machine before a test gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
+use running::Running;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
 
 const MANIFESTS: &str = r"
 apiVersion: gateway.networking.k8s.io/v1
@@ -52,92 +49,8 @@ endpoints: [{{ addresses: ['{address}'] }}]
     )
 }
 
-/// A running `tidegate serve`, killed when dropped.
-struct Serve {
-    child: Child,
-    log: Receiver<Value>,
-    admin: String,
-}
-
-impl Serve {
-    fn start(dir: &Path, more: &[&str]) -> Serve {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
-            .args(["serve", "--ads", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "json", "--manifests"])
-            // By a relative name, as people call it.
-            .arg(dir.file_name().unwrap())
-            .current_dir(dir.parent().unwrap())
-            .args(more)
-            .env("TIDEGATE_LOG", "trace")
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let (send, log) = channel();
-        std::thread::spawn(move || {
-            for line in stderr.lines().map_while(Result::ok) {
-                let entry = serde_json::from_str(&line).unwrap_or(Value::String(line));
-                if send.send(entry).is_err() {
-                    break;
-                }
-            }
-        });
-        let mut serve = Serve { child, log, admin: String::new() };
-        serve.admin = serve.line("serving")["admin"].as_str().unwrap().to_owned();
-        serve
-    }
-
-    /// The next log line with this message.
-    fn line(&self, message: &str) -> Value {
-        self.line_where(|entry| entry["message"] == message)
-    }
-
-    /// The note that an epoch after this one is published.
-    fn published_after(&self, epoch: &Value) -> Value {
-        self.line_where(|entry| entry["message"] == "published" && entry["epoch"].as_u64() > epoch.as_u64())
-    }
-
-    /// The next log line that fits.
-    fn line_where(&self, fits: impl Fn(&Value) -> bool) -> Value {
-        let mut seen = Vec::new();
-        loop {
-            match self.log.recv_timeout(PATIENCE) {
-                Ok(entry) if fits(&entry) => return entry,
-                Ok(entry) => seen.push(entry.to_string()),
-                Err(error) => panic!("{error} on the awaited line; seen:\n{}", seen.join("\n")),
-            }
-        }
-    }
-
-    /// Status code and body of a page.
-    fn get(&self, path: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.admin).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let answer = String::from_utf8(answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head[9..12].parse().unwrap(), body.to_owned())
-    }
-
-    fn json(&self, path: &str) -> Value {
-        let (code, body) = self.get(path);
-        assert_eq!(code, 200, "{path}: {body}");
-        serde_json::from_str(&body).unwrap()
-    }
-
-    /// Stops it with SIGTERM; its exit code.
-    fn stop(mut self) -> Option<i32> {
-        let killed = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
-        assert!(killed.success());
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        let _already_gone = self.child.kill();
-        let _already_waited = self.child.wait();
-    }
+fn serve(dir: &Path, more: &[&str]) -> Running {
+    Running::start(&["serve", "--ads", "127.0.0.1:0", "--manifests"], dir, more, &[])
 }
 
 fn condition<'a>(conditions: &'a Value, kind: &str) -> &'a str {
@@ -156,7 +69,7 @@ fn a_directory_is_served_shown_and_followed() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("all.yaml"), MANIFESTS).unwrap();
     std::fs::write(dir.path().join("slice.yaml"), slice("127.0.0.10")).unwrap();
-    let serve = Serve::start(dir.path(), &[]);
+    let serve = self::serve(dir.path(), &[]);
     serve.line("ready");
 
     assert_eq!(serve.get("/healthz"), (200, "ok\n".to_owned()));
@@ -191,7 +104,7 @@ fn a_directory_is_served_shown_and_followed() {
 fn a_broken_file_is_a_problem_that_is_shown_and_its_last_good_state_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("all.yaml"), MANIFESTS).unwrap();
-    let serve = Serve::start(dir.path(), &[]);
+    let serve = self::serve(dir.path(), &[]);
     serve.line("ready");
     std::fs::write(dir.path().join("all.yaml"), format!("{MANIFESTS}\n---\nkind: [unfinished\n")).unwrap();
     serve.line_where(|entry| entry["level"] == "WARN" && entry["message"].to_string().contains("all.yaml"));
@@ -207,7 +120,7 @@ fn a_recorded_run_replays_and_a_tampered_one_names_the_epoch() {
     let log = logs.path().join("run.log");
     std::fs::write(dir.path().join("all.yaml"), MANIFESTS).unwrap();
     std::fs::write(dir.path().join("slice.yaml"), slice("127.0.0.10")).unwrap();
-    let serve = Serve::start(dir.path(), &["--record", log.to_str().unwrap()]);
+    let serve = self::serve(dir.path(), &["--record", log.to_str().unwrap()]);
     let first = serve.line("published");
     std::fs::write(dir.path().join("slice.yaml"), slice("127.0.0.11")).unwrap();
     let second = serve.published_after(&first["epoch"])["epoch"].clone();
@@ -235,7 +148,7 @@ fn a_recording_that_is_there_is_kept_under_another_name() {
     let (dir, logs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let log = logs.path().join("run.log.zst");
     std::fs::write(&log, "the last run").unwrap();
-    let serve = Serve::start(dir.path(), &["--record", log.to_str().unwrap()]);
+    let serve = self::serve(dir.path(), &["--record", log.to_str().unwrap()]);
     serve.line("published");
     assert_eq!(serve.stop(), Some(0));
     assert_eq!(std::fs::read_to_string(logs.path().join("previous-run.log.zst")).unwrap(), "the last run");

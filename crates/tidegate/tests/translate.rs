@@ -1,0 +1,198 @@
+//! `tidegate translate`: what it prints, what it finds, how it ends.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Exit code, stdout, stderr of `tidegate translate DIR ...`.
+fn translate(dir: &Path, more: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    let output = command.arg("translate").arg(dir).args(more).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
+}
+
+/// A directory with these files.
+fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    dir
+}
+
+/// The documents of a YAML stream.
+fn documents(text: &str) -> Vec<Value> {
+    let parts = text.split("---\n").filter(|part| !part.is_empty());
+    parts.map(|part| serde_saphyr::from_str(part).unwrap_or_else(|error| panic!("{error}\n{part}"))).collect()
+}
+
+fn names(of: &Value) -> Vec<&str> {
+    of.as_array().unwrap().iter().map(|resource| resource["name"].as_str().unwrap()).collect()
+}
+
+const CLASS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: { name: tidegate }
+spec: { controllerName: tidegate.dev/gateway-controller }
+";
+
+const GATEWAY: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: { name: web, namespace: shop }
+spec:
+  gatewayClassName: tidegate
+  listeners: [{ name: http, port: 8080, protocol: HTTP }]
+";
+
+#[test]
+fn the_examples_have_no_error_and_one_document_a_gateway() {
+    for (name, gateway, clusters) in [("minimal", "default/minimal", 1), ("shop", "shop/edge", 3)] {
+        let (code, out, err) = translate(&example(name), &[]);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(err.contains("1 Gateway served, no errors"), "{err}");
+        assert!(out.starts_with(&format!("---\n# Gateway {gateway}\n")), "{out}");
+        let documents = documents(&out);
+        assert_eq!(documents.len(), 1);
+        assert_eq!(documents[0]["gateway"], gateway);
+        assert_eq!(names(&documents[0]["clusters"]).len(), clusters, "{:?}", names(&documents[0]["clusters"]));
+        assert_eq!(names(&documents[0]["clusters"]), names(&documents[0]["endpoints"]));
+        let (code, out, err) = translate(&example(name), &["--status"]);
+        assert!(code == Some(0) && !out.contains("ERROR") && out.contains("ok    Gateway "), "{out}{err}");
+    }
+}
+
+#[test]
+fn json_and_yaml_say_the_same_and_the_same_manifests_the_same_text() {
+    let (_, yaml, _) = translate(&example("shop"), &[]);
+    let (_, json, _) = translate(&example("shop"), &["-o", "json"]);
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), Value::from(documents(&yaml)));
+    assert_eq!(translate(&example("shop"), &[]).1, yaml);
+    let status = translate(&example("shop"), &["--status", "-o", "yaml"]).1;
+    assert_eq!(translate(&example("shop"), &["--status", "-o", "yaml"]).1, status);
+}
+
+#[test]
+fn gateways_and_types_can_be_chosen() {
+    let second = GATEWAY.replace("name: web", "name: second").replace("8080", "8081");
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", &second)]);
+    let (code, out, err) = translate(dir.path(), &["-o", "json"]);
+    let all: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, all.as_array().unwrap().len()), (Some(0), 2), "{err}");
+
+    let (code, out, err) = translate(
+        dir.path(),
+        &["-o", "json", "--gateway", "shop/second", "--type", "listener,table", "--type", "cluster"],
+    );
+    let one: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(one.as_array().unwrap().len(), 1);
+    assert_eq!(one[0]["gateway"], "shop/second");
+    let fields: Vec<&str> = one[0].as_object().unwrap().keys().map(String::as_str).collect();
+    assert!(fields.len() == 4 && !fields.contains(&"endpoints"), "{fields:?}");
+    assert_eq!(one[0]["listeners"][0]["resource"]["address"]["socket_address"]["port_value"], 8081);
+
+    let (code, out, err) = translate(dir.path(), &["--gateway", "shop/thrid"]);
+    assert!(code == Some(1) && out.is_empty() && err.contains("served: shop/second, shop/web"), "{err}");
+}
+
+#[test]
+fn status_as_documents_are_whole_objects() {
+    let (code, out, err) = translate(&example("minimal"), &["--status", "-o", "json"]);
+    assert_eq!(code, Some(0), "{err}");
+    let list: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(list["kind"], "List");
+    let kinds: Vec<&str> =
+        list["items"].as_array().unwrap().iter().map(|item| item["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["GatewayClass", "Gateway", "HTTPRoute"]);
+    let gateway = &list["items"][1];
+    assert_eq!(gateway["spec"]["listeners"][0]["port"], 8080);
+    assert_eq!(gateway["status"]["listeners"][0]["attachedRoutes"], 1);
+    assert_eq!(gateway["status"]["conditions"][0]["type"], "Accepted");
+    assert_eq!(gateway.get("findings"), None);
+    let (_, yaml, _) = translate(&example("minimal"), &["--status", "-o", "yaml"]);
+    assert_eq!(Value::from(documents(&yaml)), list["items"]);
+}
+
+/// Each file of `broken/` begins with `# expect:` and texts that the answer must have, apart from the width of columns.
+#[test]
+fn the_cause_of_every_broken_manifest_is_named_before_anything_that_is_fine() {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let expected = text.lines().next().unwrap().strip_prefix("# expect: ").unwrap();
+        let dir = directory(&[(name, &text)]);
+        let (code, out, err) = translate(dir.path(), &["--status"]);
+        assert_eq!(code, Some(1), "{name}: {out}{err}");
+        let squeezed = out.split_whitespace().collect::<Vec<_>>().join(" ");
+        let causes = squeezed.split(" ok ").next().unwrap();
+        for word in expected.split(" | ") {
+            let word = word.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(causes.contains(&word), "{name}: {word:?} does not stand before what is fine in\n{out}");
+        }
+        assert!(err.contains("1 error"), "{name}: {err}");
+        // The other forms say it on stderr.
+        let (code, _, err) = translate(dir.path(), &[]);
+        assert!(code == Some(1) && err.contains("error: ") && err.contains("--status"), "{name}: {err}");
+        seen += 1;
+    }
+    assert!(seen >= 10, "{seen}");
+}
+
+#[test]
+fn a_warning_alone_is_no_error() {
+    let unknown = GATEWAY.replace("protocol: HTTP }", "protocol: HTTP, color: blue }");
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", &unknown)]);
+    let (code, out, err) = translate(dir.path(), &["--status"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("warn  Gateway shop/web") && out.contains("color"), "{out}");
+    assert!(err.contains("no errors, 1 warning"), "{err}");
+}
+
+#[test]
+fn a_route_of_another_controllers_gateway_is_no_error_and_other_kinds_are_told() {
+    let theirs = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: { name: theirs }
+spec: { controllerName: example.com/theirs }
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: { name: foreign, namespace: shop }
+spec:
+  gatewayClassName: theirs
+  listeners: [{ name: http, port: 80, protocol: HTTP }]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: { name: cart, namespace: shop }
+spec: { parentRefs: [{ name: foreign }] }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: cart, namespace: shop }
+";
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", theirs)]);
+    let (code, out, err) = translate(dir.path(), &["--status"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("note  Gateway shop/foreign") && out.contains("belongs to another controller"), "{out}");
+    assert!(err.contains("not read: apps/v1 Deployment"), "{err}");
+}
+
+#[test]
+fn an_empty_directory_has_nothing_to_translate_and_no_error() {
+    let dir = directory(&[]);
+    let (code, out, err) = translate(dir.path(), &[]);
+    assert!(code == Some(0) && out.is_empty() && err.contains("no objects"), "{out}{err}");
+}
