@@ -69,7 +69,7 @@ async fn a_dropped_backend_is_gone() {
 #[tokio::test]
 async fn load_keeps_its_rate_and_takes_turns() {
     let echo = echo("store-0").await;
-    let target = |path: &str| Target { address: echo.address(), host: "h".to_owned(), path: path.to_owned() };
+    let target = |path: &str| Target { address: echo.address(), host: "h".to_owned(), path: path.to_owned(), tls: false };
     let targets = vec![target("/"), target("/status/503")];
     let load = Load::start(Plan { rate: 400, targets, workers: 8, fresh_every: 4 });
     while load.now() < Duration::from_millis(500) {
@@ -105,7 +105,7 @@ async fn load_tells_a_proxy_and_a_broken_connection_from_a_backend() {
             drop(listener.accept().await.unwrap());
         }
     });
-    let targets = vec![Target { address, host: "h".to_owned(), path: "/".to_owned() }];
+    let targets = vec![Target { address, host: "h".to_owned(), path: "/".to_owned(), tls: false }];
     let load = Load::start(Plan { rate: 100, targets, workers: 1, fresh_every: 0 });
     while load.answered() < 3 {
         tokio::time::sleep(Duration::from_millis(1)).await;

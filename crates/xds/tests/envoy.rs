@@ -11,7 +11,7 @@ use tidegate_model::{
     HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name, PathMatch, PathModifier, ResourceType, Upstream,
 };
 use tidegate_xds::encode;
-use tidegate_xds::ir::{Action, Assignment, Cluster, Endpoint, Entry, Forward, Listener, Locality, Redirect, Target};
+use tidegate_xds::ir::{Chain, Action, Assignment, Cluster, Endpoint, Entry, Forward, Listener, Locality, Redirect, Target};
 
 const BACKEND: &str = "shop/echo/80";
 
@@ -71,7 +71,8 @@ fn forward(cluster: &str) -> Forward {
 }
 
 fn listener(port: u16) -> Value {
-    let listener = Listener { name: "http".into(), address: "127.0.0.1".into(), port, table: "http".into() };
+    let chains = vec![Chain { hostname: Hostname::any(), table: "http".into(), certificates: Vec::new() }];
+    let listener = Listener { name: "http".into(), addresses: vec!["127.0.0.1".into()], port, chains };
     let bytes = encode::listener(&listener).resource.bytes;
     tidegate_proto::json::to_json(ResourceType::Listener.url(), &bytes).unwrap()
 }
