@@ -166,10 +166,20 @@ fn broken(object: &Object, others: &[&Object], random: &mut Random) -> Vec<u8> {
     let mut choices = Choices::new(&input);
     let mut value = (*object.body).clone();
     let other = *choices.pick(others);
-    for _ in 0..1 + choices.below(3) {
+    let like = others.iter().filter(|other| other.key.kind == object.key.kind);
+    let like: Vec<&Object> = like.copied().collect();
+    let mut changes = 1 + choices.below(3);
+    if choices.chance(45) {
+        // What another of its kind says: most of that is right, and means something.
+        let (name, twin) = (value["metadata"].take(), *choices.pick(&like));
+        value = (*twin.body).clone();
+        value["metadata"] = name;
+        changes = choices.below(2);
+    }
+    for _ in 0..changes {
         mutate::mutate(&mut value, &other.body, &mut choices);
     }
-    let wild = choices.chance(35);
+    let wild = choices.chance(20);
     render::file(&[value], wild, &mut choices)
 }
 
@@ -190,7 +200,8 @@ fn check_problem(problem: &Problem) {
         assert!(problem.message.ends_with("; remove one of the two"), "{problem}");
         return;
     }
-    assert!(problem.object.is_none() || !problem.field.is_empty(), "no field: {problem}");
+    let many = problem.message.starts_with("more than ");
+    assert!(problem.object.is_none() || many || !problem.field.is_empty(), "no field: {problem}");
     assert!(problem.message.contains("; "), "does not say what follows: {problem}");
     let own = problem.message.rsplit_once("; ").map_or("", |(own, _)| own);
     let says_what_to_do = own.contains("; ") || own.contains("must be");
@@ -259,7 +270,7 @@ async fn a_broken_manifest_changes_nothing_but_what_derives_from_its_object() {
         assert!(without_status(&served.rows) == without_status(&rows), "seed {seed}: something stays:\n{text}");
     }
     eprintln!("{MUTATIONS} manifests: {refused} refused, {changed} taken with other rows");
-    assert!(refused >= 50 && changed >= 30, "{refused} refused, {changed} changed: too few to say anything");
+    assert!(refused >= 50 && changed >= 20, "{refused} refused, {changed} changed: too few to say anything");
 }
 
 fn mark_key() -> ObjectKey {

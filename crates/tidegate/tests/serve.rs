@@ -53,6 +53,11 @@ fn serve(dir: &Path, more: &[&str]) -> Running {
     Running::start(&["serve", "--ads", "127.0.0.1:0", "--manifests"], dir, more, &[])
 }
 
+/// The note that an epoch after this one is published.
+fn published_after(serve: &Running, epoch: &Value) -> Value {
+    serve.line_where(|entry| entry["message"] == "published" && entry["epoch"].as_u64() > epoch.as_u64())
+}
+
 fn condition<'a>(conditions: &'a Value, kind: &str) -> &'a str {
     let all = conditions.as_array().unwrap_or_else(|| panic!("no conditions: {conditions}"));
     all.iter().find(|c| c["type"] == kind).unwrap_or_else(|| panic!("no {kind} in {conditions}"))["status"]
@@ -87,7 +92,7 @@ fn a_directory_is_served_shown_and_followed() {
     assert!(addresses(&before).contains("127.0.0.10"), "{before}");
 
     std::fs::write(dir.path().join("slice.yaml"), slice("127.0.0.11")).unwrap();
-    serve.published_after(&before["epoch"]);
+    published_after(&serve, &before["epoch"]);
     let after = serve.json("/snapshot?gateway=default/web");
     assert!(addresses(&after).contains("127.0.0.11") && !addresses(&after).contains("127.0.0.10"), "{after}");
     assert_eq!(before["clusters"], after["clusters"], "an endpoint is no reason to change a cluster");
@@ -123,7 +128,7 @@ fn a_recorded_run_replays_and_a_tampered_one_names_the_epoch() {
     let serve = self::serve(dir.path(), &["--record", log.to_str().unwrap()]);
     let first = serve.line("published");
     std::fs::write(dir.path().join("slice.yaml"), slice("127.0.0.11")).unwrap();
-    let second = serve.published_after(&first["epoch"])["epoch"].clone();
+    let second = published_after(&serve, &first["epoch"])["epoch"].clone();
     assert_eq!(serve.stop(), Some(0));
 
     for workers in ["1", "2"] {

@@ -7,7 +7,7 @@ mod running;
 
 use running::{PATIENCE, Running};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
@@ -67,9 +67,9 @@ fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 fn ask(port: u16) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     write!(stream, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    let target = answer.lines().find_map(|line| line.strip_prefix("location: http://"))?;
+    // Not to the end: Envoy waits a second for the client to close first.
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let target = lines.find_map(|line| line.strip_prefix("location: http://").map(str::to_owned))?;
     Some(target.split('.').next()?.to_owned())
 }
 

@@ -134,7 +134,7 @@ fn options() -> serde_saphyr::Options {
 
 fn syntax(error: &serde_saphyr::Error) -> Mistake {
     let rendered = match error.without_snippet() {
-        // Its text says no more than that; the cause is a character that breaks off, or the bound on a file.
+        // Its text says no more than that; the cause is a text that cannot be decoded, or the bound on a file.
         serde_saphyr::Error::IOError { cause } => format!("the text cannot be read: {cause}"),
         error => error.render_with_formatter(&UserMessageFormatter),
     };
@@ -517,8 +517,9 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_breaks_off_within_a_character_is_named_as_such() {
-        let found = parse(b"\xff\xfea").mistakes;
+    fn a_text_that_cannot_be_decoded_is_named_as_such() {
+        // The mark of UTF-16 and nothing behind it.
+        let found = parse(b"\xff\xfe").mistakes;
         assert_eq!(found.len(), 1);
         assert!(found[0].message.starts_with("the text cannot be read: "), "{found:?}");
     }

@@ -53,11 +53,6 @@ impl Running {
         self.line_where(|entry| entry["message"] == message)
     }
 
-    /// The note that an epoch after this one is published.
-    pub(crate) fn published_after(&self, epoch: &Value) -> Value {
-        self.line_where(|entry| entry["message"] == "published" && entry["epoch"].as_u64() > epoch.as_u64())
-    }
-
     /// The next log line that fits.
     pub(crate) fn line_where(&self, fits: impl Fn(&Value) -> bool) -> Value {
         let mut seen = Vec::new();
