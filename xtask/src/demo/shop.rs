@@ -5,10 +5,11 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use testkit::epochs::{self, Change};
+use testkit::tls::Pair;
 use testkit::{Identity, ports};
 
 /// The ports that the example's Gateway names, in the order of its listeners.
-const PORTS: [u16; 2] = [8080, 8081];
+const PORTS: [u16; 3] = [8080, 8443, 8081];
 
 /// The directory.
 pub(super) struct Shop {
@@ -17,6 +18,10 @@ pub(super) struct Shop {
     pub(super) web: u16,
     /// Port of the listener for partners.
     pub(super) partners: u16,
+    /// Port of the listener with TLS.
+    pub(super) secure: u16,
+    /// What the certificate for `shop.example` is replaced by.
+    pub(super) renewed: Pair,
 }
 
 /// A Service that the example does not have, with the route to it, in one file: both appear in one epoch.
@@ -58,13 +63,14 @@ impl Shop {
     /// Copies the example to `dir`. If somebody listens on its ports, the copy's Gateway names others.
     pub(super) fn copy_to(dir: &Path) -> Result<Self> {
         copy_tree(&crate::root().join("examples/shop"), dir)?;
-        let [web, partners] = PORTS.map(|port| if ports::is_free(port) { port } else { ports::free() });
-        let shop = Shop { dir: dir.to_owned(), web, partners };
-        if [web, partners] != PORTS {
-            println!("ports {PORTS:?} are in use; the copy's Gateway listens on {web} and {partners}");
-            let port = |port: u16| format!("port: {port}\n");
-            let ports = [(port(PORTS[0]), port(web)), (port(PORTS[1]), port(partners))];
-            shop.edit("gateway.yaml", &[(&ports[0].0, &ports[0].1), (&ports[1].0, &ports[1].1)])?;
+        let chosen = PORTS.map(|port| if ports::is_free(port) { port } else { ports::free() });
+        let [web, secure, partners] = chosen;
+        let shop = Shop { dir: dir.to_owned(), web, partners, secure, renewed: Pair::new(&["shop.example"]) };
+        if chosen != PORTS {
+            println!("not all of the ports {PORTS:?} are free; the copy's Gateway listens on {chosen:?}");
+            for (old, new) in PORTS.into_iter().zip(chosen) {
+                shop.edit("gateway.yaml", &[(&format!("port: {old}\n"), &format!("port: {new}\n"))])?;
+            }
         }
         Ok(shop)
     }
@@ -103,6 +109,16 @@ impl Shop {
             text = text.replace(old, new);
         }
         self.write(file, &text)
+    }
+
+    /// Puts the new certificate for `shop.example` in the place of the old one.
+    pub(super) fn renew_certificate(&self) -> Result<()> {
+        let text = self.read("certificates.yaml")?;
+        let (head, rest) = text.split_once("  tls.crt: |\n").context("certificates.yaml must hold a tls.crt")?;
+        let (_, tail) = rest.split_once("---\n").context("certificates.yaml must hold two Secrets")?;
+        let indented = |pem: &str| pem.lines().map(|line| format!("    {line}\n")).collect::<String>();
+        let (certificate, key) = (indented(&self.renewed.certificate), indented(&self.renewed.key));
+        self.write("certificates.yaml", &format!("{head}  tls.crt: |\n{certificate}  tls.key: |\n{key}---\n{tail}"))
     }
 
     /// Takes all endpoints of a backend's file away; gives back what it held.

@@ -93,6 +93,11 @@ impl Stack {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.shop.partners))
     }
 
+    /// Address of the listener with TLS.
+    pub(super) fn secure(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.shop.secure))
+    }
+
     /// Where the controller records to.
     pub(super) fn recording(&self) -> PathBuf {
         self.folder.path().join("recording.jsonl.zst")
@@ -149,7 +154,7 @@ impl Stack {
 
     /// What somebody in front of a running demo may do.
     pub(super) fn what_to_try(&self) -> String {
-        let (web, partners, admin) = (self.shop.web, self.shop.partners, self.admin);
+        let (web, secure, partners, admin) = (self.shop.web, self.shop.secure, self.shop.partners, self.admin);
         let file = |name| self.shop.path(name).display().to_string();
         format!(
             "
@@ -157,6 +162,7 @@ Everything is up. Try, in another terminal:
 
   curl -H 'Host: shop.example' localhost:{web}/
   curl -i -H 'Host: shop.example' localhost:{web}/old/shoes
+  curl -kv --connect-to ::localhost:{secure} https://shop.example/
   curl -H 'Host: partners.shop.example' localhost:{partners}/invoices
   curl {admin}/status
   curl '{admin}/snapshot?gateway=shop/edge'

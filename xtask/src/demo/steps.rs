@@ -27,6 +27,7 @@ const CATALOG: usize = 1;
 const PAY: usize = 2;
 const INVOICES: usize = 3;
 const REVIEW: usize = 4;
+const SECURE: usize = 5;
 
 const V1: Allowed = From("shop/store-v1");
 const V2: Allowed = From("shop/store-v2");
@@ -42,10 +43,12 @@ struct Step {
     share: Option<f64>,
     /// A cluster that Envoy has no more at the end.
     gone: Option<&'static str>,
+    /// Whether new handshakes get the renewed certificate, once it has taken effect.
+    renewed: bool,
 }
 
 fn steps() -> Vec<Step> {
-    let step = |name, change, after| Step { name, change, after, share: None, gone: None };
+    let step = |name, change, after| Step { name, change, after, share: None, gone: None, renewed: false };
     vec![
         Step {
             share: Some(80.0),
@@ -54,8 +57,9 @@ fn steps() -> Vec<Step> {
         step(
             "retarget /catalog from store-v1 to store-v2",
             |shop| retarget(shop, "store-v1", "store-v2"),
-            vec![(CATALOG, vec![V2])],
+            vec![(CATALOG, vec![V2]), (SECURE, vec![V2])],
         ),
+        Step { renewed: true, ..step("rotate a certificate", Shop::renew_certificate, vec![]) },
         step(
             "add Service reviews with its route",
             |shop| shop.write("backends/reviews.yaml", REVIEWS),
@@ -84,7 +88,7 @@ fn steps() -> Vec<Step> {
             ..step(
                 "undo split and retarget at once",
                 |shop| split(shop, [20, 80], [90, 10]).and_then(|()| retarget(shop, "store-v2", "store-v1")),
-                vec![(CATALOG, vec![V1])],
+                vec![(CATALOG, vec![V1]), (SECURE, vec![V1])],
             )
         },
     ]
@@ -102,10 +106,12 @@ fn retarget(shop: &Shop, old: &str, new: &str) -> Result<()> {
 }
 
 /// What the load asks, by index, and what may answer at the start.
-fn targets(web: SocketAddr, partners: SocketAddr) -> (Vec<Target>, Vec<Vec<Allowed>>) {
+fn targets(stack: &Stack) -> (Vec<Target>, Vec<Vec<Allowed>>) {
     let target = |address, host: &str, path: &str| {
         Target { address, host: host.to_owned(), path: path.to_owned(), tls: false }
     };
+    let (web, partners) = (stack.web(), stack.partners());
+    let secure = |host: &str| Target { tls: true, ..target(stack.secure(), host, "/catalog/1") };
     let shop = |path| target(web, "shop.example", path);
     let targets = [
         (shop("/"), vec![V1, V2]),
@@ -114,6 +120,7 @@ fn targets(web: SocketAddr, partners: SocketAddr) -> (Vec<Target>, Vec<Vec<Allow
         (target(partners, "partners.shop.example", "/invoices/1"), vec![PAYMENTS]),
         // Until there is a route for it, the front page's rule serves it.
         (shop("/reviews/1"), vec![V1, V2]),
+        (secure("shop.example"), vec![V1]),
     ];
     targets.into_iter().unzip()
 }
@@ -124,7 +131,7 @@ fn targets(web: SocketAddr, partners: SocketAddr) -> (Vec<Target>, Vec<Vec<Allow
 ///
 /// An effect does not show, an answer is wrong, or the load was less than 500 requests a second.
 pub(super) async fn run(stack: &Stack) -> Result<()> {
-    let (targets, allowed) = targets(stack.web(), stack.partners());
+    let (targets, allowed) = targets(stack);
     println!("\nchanging things under {RATE} requests a second on {} targets:", targets.len());
     let load = Load::start(Plan { rate: RATE, targets: targets.clone(), workers: 16, fresh_every: 4 });
     let mut tally = Tally::new(targets, Judge::new(allowed));
@@ -158,6 +165,10 @@ async fn apply(stack: &Stack, load: &Load, judge: &mut Judge, step: &Step) -> Re
         let share = until(step.name, async || share_near(stack.web(), wanted).await).await?;
         effect = format!("store-v2: {share:.1} %");
     }
+    if step.renewed {
+        until(step.name, async || shows_renewed(stack).await).await?;
+        effect = format!("served after {} ms", began.elapsed().as_millis());
+    }
     judge.end_change(load.now(), &step.after);
     if let Some(cluster) = step.gone {
         until(step.name, async || match stack.has_cluster(cluster).await? {
@@ -171,9 +182,18 @@ async fn apply(stack: &Stack, load: &Load, judge: &mut Judge, step: &Step) -> Re
     Ok(effect)
 }
 
+/// Shakes hands once and looks at the certificate.
+async fn shows_renewed(stack: &Stack) -> Result<()> {
+    let call = Call { tls: Some("shop.example".to_owned()), ..Call::get(stack.secure(), "shop.example", "/") };
+    if call.send().await?.certificate != Some(stack.shop.renewed.der.clone()) {
+        bail!("the old certificate is still shown");
+    }
+    Ok(())
+}
+
 /// Asks a target once.
 async fn shows(stack: &Stack, target: usize, wanted: &[Allowed]) -> Result<()> {
-    let (targets, _) = targets(stack.web(), stack.partners());
+    let (targets, _) = targets(stack);
     let Target { address, host, path, tls } = &targets[target];
     let call = Call { tls: tls.then(|| host.clone()), ..Call::get(*address, host, path) };
     let answer = call.send().await?;

@@ -66,8 +66,9 @@ const V1: Sign = From(&["shop/store-v1"]);
 const PAY: Sign = From(&["payments/pay"]);
 
 /// The requests and their answers.
-fn cases(web: SocketAddr, partners: SocketAddr) -> Vec<(Call, Vec<Sign>)> {
+fn cases(web: SocketAddr, partners: SocketAddr, secure: SocketAddr) -> Vec<(Call, Vec<Sign>)> {
     let shop = |path| Call::get(web, "shop.example", path);
+    let over_tls = |host: &str, path| Call { tls: Some(host.to_owned()), ..Call::get(secure, host, path) };
     let moved = format!("http://shop.example:{}/catalog/shoes", web.port());
     vec![
         (shop("/"), vec![Status(200), STORE, Has("x-served-by", "tidegate".to_owned())]),
@@ -78,6 +79,9 @@ fn cases(web: SocketAddr, partners: SocketAddr) -> Vec<(Call, Vec<Sign>)> {
             shop("/catalog").with_header("x-debug", "1"),
             vec![Status(200), V1, Path("/v1/items"), Saw("x-shop", Some("catalog")), Saw("x-debug", None)],
         ),
+        (over_tls("shop.example", "/catalog"), vec![Status(200), V1, Path("/v1/items")]),
+        (Call { http2: true, ..over_tls("shop.example", "/") }, vec![Status(200), STORE]),
+        (over_tls("other.shop.example", "/"), vec![Status(404)]),
         (shop("/catalogue"), vec![Status(200), STORE, Path("/catalogue"), Saw("x-shop", None)]),
         (shop("/old/shoes"), vec![Status(301), Has("location", moved)]),
         (shop("/pay/1"), vec![Status(200), PAY, Path("/pay/1")]),
@@ -101,7 +105,7 @@ pub(super) async fn check(stack: &Stack) -> Result<()> {
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY).set_header(["request", "expected", "got", ""]);
     let mut wrong = 0;
-    let cases = cases(stack.web(), stack.partners());
+    let cases = cases(stack.web(), stack.partners(), stack.secure());
     let count = cases.len();
     for (call, signs) in cases {
         let expected: Vec<String> = signs.iter().map(Sign::expected).collect();
@@ -111,7 +115,8 @@ pub(super) async fn check(stack: &Stack) -> Result<()> {
         };
         wrong += usize::from(!right);
         let version = if call.http2 { " by HTTP/2" } else { "" };
-        let request = format!("{}{} at :{}{version}", call.host, call.path, call.address.port());
+        let tls = if call.tls.is_some() { " over TLS" } else { "" };
+        let request = format!("{}{} at :{}{tls}{version}", call.host, call.path, call.address.port());
         table.add_row([request, expected.join("\n"), got.join("\n"), if right { "ok" } else { "WRONG" }.to_owned()]);
     }
     let share = share_of_v2(stack.web()).await?;
