@@ -1,6 +1,7 @@
 //! A `tidegate` that serves, from outside: its log line by line, its pages, its end.
 
 use serde_json::Value;
+use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -15,9 +16,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Running {
     pub(crate) child: Child,
     log: Receiver<Value>,
+    /// Every log line that was looked at.
+    seen: RefCell<Vec<String>>,
     admin: String,
 }
 
+#[allow(dead_code, reason = "each test program takes what it needs")]
 impl Running {
     /// Starts `tidegate` with `args`, then `dir` and `more`.
     pub(crate) fn start(args: &[&str], dir: &Path, more: &[&str], environment: &[(&str, &Path)]) -> Running {
@@ -43,7 +47,7 @@ impl Running {
                 }
             }
         });
-        let mut running = Running { child, log, admin: String::new() };
+        let mut running = Running { child, log, seen: RefCell::default(), admin: String::new() };
         running.admin = running.line("serving")["admin"].as_str().unwrap().to_owned();
         running
     }
@@ -58,8 +62,13 @@ impl Running {
         let mut seen = Vec::new();
         loop {
             match self.log.recv_timeout(PATIENCE) {
-                Ok(entry) if fits(&entry) => return entry,
-                Ok(entry) => seen.push(entry.to_string()),
+                Ok(entry) => {
+                    self.seen.borrow_mut().push(entry.to_string());
+                    if fits(&entry) {
+                        return entry;
+                    }
+                    seen.push(entry.to_string());
+                }
                 Err(error) => panic!("{error} on the awaited line; seen:\n{}", seen.join("\n")),
             }
         }
@@ -86,6 +95,16 @@ impl Running {
     pub(crate) fn stop(mut self) -> Option<i32> {
         self.terminate();
         self.child.wait().unwrap().code()
+    }
+
+    /// Stops it with SIGTERM; its exit code and its whole log.
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+        self.terminate();
+        while let Ok(entry) = self.log.recv_timeout(PATIENCE) {
+            self.seen.borrow_mut().push(entry.to_string());
+        }
+        let code = self.child.wait().unwrap().code();
+        (code, self.seen.take().join("\n"))
     }
 
     fn terminate(&self) {
