@@ -4,8 +4,9 @@
 //!
 //! `TIDEGATE_SEQUENCES` sets how many histories are played (60 by default), `TIDEGATE_SEED` where they begin.
 
+use serde_json::{Value, json};
 use tidegate_engine::{Applied, Config, Core};
-use tidegate_log::Event;
+use tidegate_log::{Event, Object};
 use tidegate_model::{Kind, Name};
 use tidegate_scenarios::{difference, rows_of};
 use tidegate_workload::{Random, World};
@@ -97,6 +98,25 @@ fn every_kind_is_awaited_before_the_first_seal() {
         core.apply(&[Event::Synced(kind)], 0);
     }
     assert_eq!(core.epoch(), Some(0));
+}
+
+#[test]
+fn a_route_counts_once_for_listeners_of_one_name() {
+    let apply = |body| Event::Apply(Object::new(body).expect("a kind and a name"));
+    let listener = json!({"name": "web", "port": 80, "protocol": "HTTP"});
+    let gateway = json!({"gatewayClassName": "ours", "listeners": [listener, listener]});
+    let route = json!({"parentRefs": [{"name": "edge"}], "rules": [{"backendRefs": [{"name": "cart", "port": 80}]}]});
+    let of = |kind: &str, name: &str, spec: &Value| {
+        let api_version = "gateway.networking.k8s.io/v1";
+        apply(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}))
+    };
+    let class = json!({"controllerName": tidegate_model::CONTROLLER_NAME});
+    let mut batch =
+        vec![of("GatewayClass", "ours", &class), of("Gateway", "edge", &gateway), of("HTTPRoute", "a", &route)];
+    batch.extend(Kind::ALL.map(Event::Synced));
+    let mut core = Core::new(&Config::default());
+    let sealed = sealed(core.apply(&batch, 0));
+    assert_eq!(difference(&sealed, &core.facts()), [""; 0]);
 }
 
 /// Whether a history shows that the edge is cut: other rows than the reference, a violation, or an assertion.

@@ -10,6 +10,7 @@
 
 use differential_dataflow::input::InputSession;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
     ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Hostname, Kind, Name, NamespaceFact,
@@ -241,14 +242,17 @@ fn route_status((route, output): Lowered) -> Option<(ObjectKey, Arc<DerivedStatu
     }
 }
 
-/// Listeners that the route is attached to. Several references to one Gateway must differ in section or port, so no
-/// listener is reached twice.
+/// Listeners that the route is attached to, each name once: of a Gateway that is not accepted several may have one name.
+/// Several references to one Gateway must differ in section or port, so no listener is reached twice.
 fn attached((_route, attachment): (RouteKey, attach::Attachment)) -> Vec<(NamespacedName, GatewayInput)> {
     match attachment.outcome {
         attach::Outcome::Refused(..) => Vec::new(),
         attach::Outcome::Bound(bindings) => bindings
             .into_iter()
-            .map(|binding| (attachment.gateway.clone(), GatewayInput::Attached(binding.listener)))
+            .map(|binding| binding.listener)
+            .collect::<BTreeSet<Name>>()
+            .into_iter()
+            .map(|listener| (attachment.gateway.clone(), GatewayInput::Attached(listener)))
             .collect(),
     }
 }

@@ -225,6 +225,9 @@ impl Directory {
         if *before == *now {
             return;
         }
+        let now: Arc<[Problem]> = now.into();
+        // Before it is logged: whoever reads the line finds it wherever problems are shown.
+        self.problems.send_replace(Arc::clone(&now));
         let known: BTreeSet<&Problem> = before.iter().collect();
         let current: BTreeSet<&Problem> = now.iter().collect();
         for problem in current.difference(&known) {
@@ -233,7 +236,6 @@ impl Directory {
         for problem in known.difference(&current) {
             tracing::info!(path = %problem.path.display(), line = problem.line, "resolved: {}", problem.message);
         }
-        self.problems.send_replace(now.into());
     }
 
     async fn watch_anew(&mut self) -> Result<(), Error> {
