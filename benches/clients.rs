@@ -125,7 +125,9 @@ fn connect(cluster: &Cluster, index: usize) -> Session {
     for kind in ResourceType::ALL {
         let subscribe = match kind {
             ResourceType::Cluster | ResourceType::Listener => Vec::new(),
-            ResourceType::Endpoints | ResourceType::Table => cluster.sealed.names(&gateway, kind),
+            ResourceType::Endpoints | ResourceType::Secret | ResourceType::Table => {
+                cluster.sealed.names(&gateway, kind)
+            }
         };
         let replies = session.on_request(request(TypeUrl::Served(kind), String::new(), subscribe), millis(0));
         accept(&mut session, replies, millis(0));

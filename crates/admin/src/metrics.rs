@@ -85,7 +85,7 @@ fn wire(registry: &mut Registry, counters: &Counters) {
             family.get_or_create(&[("type", kind)]).inc_by(number);
         }
     }
-    registry.register("pushes", "Responses sent, by type: cds, eds, lds, rds", pushes);
+    registry.register("pushes", "Responses sent, by type: cds, eds, lds, sds, rds", pushes);
     registry.register("pushed_resources", "Resources in the responses sent", resources);
     registry.register("acks", "Responses that clients accepted", acks);
     registry.register("nacks", "Responses that clients rejected", nacks);

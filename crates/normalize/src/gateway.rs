@@ -10,8 +10,8 @@ use crate::text::{
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    AddressFact, AllowedNamespaces, CertificateRef, Fact, Finding, GatewayFact, GroupKind, Hostname, Kind, ListenerFact,
-    ListenerTlsFact, Name, NamespacedName, ObjectKey, Protocol, Reason,
+    AddressFact, AllowedNamespaces, CertificateRef, Fact, Finding, GatewayFact, GroupKind, Hostname, Kind,
+    ListenerFact, ListenerTlsFact, Name, NamespacedName, ObjectKey, Protocol, Reason,
 };
 
 /// Bounds of the API.

@@ -45,8 +45,7 @@ fn certificate(node: &Node<'_>, report: &mut Report) -> Option<CertificateFact> 
     let names = node.field("names");
     // A name that no listener can have matches none.
     let names = names.items(MAX_NAMES, report).filter_map(|name| name.text(report));
-    let mut names: Vec<Hostname> =
-        names.filter(|name| HOSTNAME.check(name).is_ok()).map(Hostname::new).collect();
+    let mut names: Vec<Hostname> = names.filter(|name| HOSTNAME.check(name).is_ok()).map(Hostname::new).collect();
     names.sort();
     names.dedup();
     Some(CertificateFact { digest, names, not_after, expired: false })
@@ -88,7 +87,8 @@ mod tests {
 
     #[test]
     fn a_certificate_is_replaced_by_an_expired_one_at_its_end() {
-        let good = json!({"certificate": {"digest": "d", "names": ["b.example", "*.a.example", "no name"], "notAfter": 100}});
+        let good =
+            json!({"certificate": {"digest": "d", "names": ["b.example", "*.a.example", "no name"], "notAfter": 100}});
         let normalized = secret(TLS_TYPE, good);
         let now = certificate(&normalized.facts).unwrap();
         assert_eq!(now.names, [Hostname::new("*.a.example"), Hostname::new("b.example")]);

@@ -74,7 +74,8 @@ fn entries(data: Option<Value>, strings: Option<Value>) -> Result<BTreeMap<Strin
         let decoded = BASE64_STANDARD.decode(text);
         entries.insert(
             name,
-            decoded.map_err(|_| Refusal::new(field, "is not base64; encode it, or write it under stringData as it is"))?,
+            decoded
+                .map_err(|_| Refusal::new(field, "is not base64; encode it, or write it under stringData as it is"))?,
         );
     }
     entries.extend(texts("stringData", strings)?.into_iter().map(|(name, text)| (name, text.into_bytes())));

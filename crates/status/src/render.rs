@@ -3,7 +3,9 @@
 use crate::board::{Entry, Place};
 use serde_json::{Map, Value, json};
 use tidegate_model::{
-    Condition, DerivedStatus, Finding, GroupKind, ListenerStatus, ObjectKey, ParentFact, ParentStatus, StatusBody, rfc3339};
+    Condition, DerivedStatus, Finding, GroupKind, ListenerStatus, ObjectKey, ParentFact, ParentStatus, StatusBody,
+    rfc3339,
+};
 
 /// One object: what it is, its status, and everything there is to say about it.
 pub(crate) fn object(key: &ObjectKey, entry: &Entry, controller: &str) -> Value {

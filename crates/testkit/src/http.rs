@@ -129,7 +129,10 @@ impl Call {
         }
     }
 
-    async fn exchange_over(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Response, Error> {
+    async fn exchange_over(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<Response, Error> {
         let connecting = |e: &dyn std::error::Error| self.error("connecting to", &causes(e));
         let answering = |e: &dyn std::error::Error| self.error("answering", &causes(e));
         let io = TokioIo::new(stream);

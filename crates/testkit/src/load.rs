@@ -281,10 +281,7 @@ impl Worker {
         self.speak(stream).await
     }
 
-    async fn speak(
-        &mut self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    ) -> Result<Sender, String> {
+    async fn speak(&mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Sender, String> {
         let (sender, connection) =
             handshake(TokioIo::new(stream)).await.map_err(|e| format!("connecting: {}", causes(&e)))?;
         // Its errors reach whoever waits for an answer on it.

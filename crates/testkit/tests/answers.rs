@@ -69,7 +69,8 @@ async fn a_dropped_backend_is_gone() {
 #[tokio::test]
 async fn load_keeps_its_rate_and_takes_turns() {
     let echo = echo("store-0").await;
-    let target = |path: &str| Target { address: echo.address(), host: "h".to_owned(), path: path.to_owned(), tls: false };
+    let target =
+        |path: &str| Target { address: echo.address(), host: "h".to_owned(), path: path.to_owned(), tls: false };
     let targets = vec![target("/"), target("/status/503")];
     let load = Load::start(Plan { rate: 400, targets, workers: 8, fresh_every: 4 });
     while load.now() < Duration::from_millis(500) {

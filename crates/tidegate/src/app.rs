@@ -119,8 +119,7 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
         tracing::warn!(address = %ads_address, "the ADS port is plaintext and does not authenticate clients: keep it on a trusted network");
     }
     let vault = Vault::new();
-    let options =
-        Options { poll: config.poll, admission: Some(tidegate_normalize::admit), vault: vault.clone() };
+    let options = Options { poll: config.poll, admission: Some(tidegate_normalize::admit), vault: vault.clone() };
     let source = Directory::open(&config.manifests, &options)?;
     let recorder = config.record.as_deref().map(|file| recorder(file, &config, &clock)).transpose()?;
     let controller = Name::from(config.controller.as_str());

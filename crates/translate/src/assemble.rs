@@ -35,11 +35,8 @@ pub(crate) type Domain = (HostKey, Hostname);
 pub(crate) fn listener_domains(state: &GatewayState) -> Vec<Domain> {
     let usable = state.listeners.iter().filter(|listener| listener.usable);
     let domain = |listener: &crate::gateways::ListenerState| {
-        let key = HostKey {
-            gateway: state.fact.name.clone(),
-            table: listener.table(),
-            host: listener.hostname.clone(),
-        };
+        let key =
+            HostKey { gateway: state.fact.name.clone(), table: listener.table(), host: listener.hostname.clone() };
         (key, listener.hostname.clone())
     };
     usable.map(domain).collect()

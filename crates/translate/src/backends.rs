@@ -5,9 +5,7 @@ use crate::lookup::{Rows, lookup};
 use crate::names::{Backend, ClusterKey};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tidegate_model::{
-    BackendRef, Kind, Name, Reason, RouteFact, RouteKey, ServiceFact, Transport,
-};
+use tidegate_model::{BackendRef, Kind, Name, Reason, RouteFact, RouteKey, ServiceFact, Transport};
 
 /// What a reference leads to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

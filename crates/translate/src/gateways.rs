@@ -3,17 +3,17 @@
 //! Two views of one verdict leave here: [`GatewayState`] for status, and the listeners alone for attachment, so that
 //! an edit that changes no listener re-derives no route.
 
-use crate::edges::Edges;
-use crate::lookup::{Rows, lookup};
 use crate::Bind;
 use crate::certificates::Resolution;
+use crate::edges::Edges;
+use crate::lookup::{Rows, lookup};
 use crate::names::{listener_name, secret_name, table_name};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    AllowedNamespaces, CertificateFact, CertificateRef, ClassFact, Finding, GatewayFact, GroupKind, Hostname, Kind, ListenerFact, Name, NamespacedName,
-    Protocol, Reason,
+    AllowedNamespaces, CertificateFact, CertificateRef, ClassFact, Finding, GatewayFact, GroupKind, Hostname, Kind,
+    ListenerFact, Name, NamespacedName, Protocol, Reason,
 };
 use tidegate_xds::{Row, encode, ir};
 
@@ -226,11 +226,7 @@ fn resolve(
 }
 
 /// What the certificate references of a listener lead to.
-fn certificates(
-    index: usize,
-    listener: &ListenerFact,
-    found: &BTreeMap<&CertificateRef, &Resolution>,
-) -> Certificates {
+fn certificates(index: usize, listener: &ListenerFact, found: &BTreeMap<&CertificateRef, &Resolution>) -> Certificates {
     let mut own = Certificates::default();
     let targets = listener.tls.iter().flat_map(|tls| &tls.certificates);
     for (at, target) in targets.enumerate() {
@@ -243,7 +239,9 @@ fn certificates(
                     own.served.push(served);
                 }
             }
-            Some(Resolution::Failed(reason, message)) => own.failed.push(Finding::new(*reason, &field, message.clone())),
+            Some(Resolution::Failed(reason, message)) => {
+                own.failed.push(Finding::new(*reason, &field, message.clone()))
+            }
             // Between a reference and its answer lies no epoch.
             None => {}
         }

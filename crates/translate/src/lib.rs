@@ -31,8 +31,8 @@ mod lookup;
 mod lower;
 mod names;
 mod rank;
-mod references;
 pub mod reference;
+mod references;
 mod status;
 
 use differential_dataflow::operators::ThresholdTotal;

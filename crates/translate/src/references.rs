@@ -81,11 +81,7 @@ impl GrantKey {
 type Permitted = Vec<Option<Name>>;
 
 /// Every reference, and whether it may be followed.
-pub(crate) fn permitted<'s>(
-    edges: &Edges,
-    asks: Rows<'s, Ask>,
-    grants: Rows<'s, GrantFact>,
-) -> Rows<'s, (Ask, bool)> {
+pub(crate) fn permitted<'s>(edges: &Edges, asks: Rows<'s, Ask>, grants: Rows<'s, GrantFact>) -> Rows<'s, (Ask, bool)> {
     let grants = edges.carry("grants to references", grants);
     let crossing = asks.clone().filter(Ask::needs_grant).map(|ask| (ask.grant_key(), ask));
     let wanted = crossing.clone().map(|(key, _)| key);

@@ -134,7 +134,9 @@ pub(crate) fn gateway_status<'i>(inputs: impl Iterator<Item = (&'i GatewayInput,
                 .listeners
                 .iter()
                 .zip(&*state.certificates)
-                .map(|(listener, own)| listener_status(state, listener, own, attached.get(&listener.name).copied().unwrap_or(0)))
+                .map(|(listener, own)| {
+                    listener_status(state, listener, own, attached.get(&listener.name).copied().unwrap_or(0))
+                })
                 .collect();
             let body = StatusBody::Gateway { conditions: gateway_conditions(state), listeners };
             Some(DerivedStatus { generation: state.fact.generation, body, findings })

@@ -89,8 +89,10 @@ fn certificate(secret_type: &str, entries: &BTreeMap<String, Vec<u8>>) -> Result
     let key = key(entry(KEY_ENTRY)?)?;
     let leaf = x509(&chain[0], 0)?;
     let signing = any_supported_type(&key).map_err(|_| {
-        format!("{KEY_ENTRY} holds a key that is not supported; use RSA of 2048 to 4096 bits, ECDSA P-256 or \
-             P-384, or Ed25519")
+        format!(
+            "{KEY_ENTRY} holds a key that is not supported; use RSA of 2048 to 4096 bits, ECDSA P-256 or \
+             P-384, or Ed25519"
+        )
     })?;
     if CertifiedKey::new(chain.clone(), signing).keys_match().is_err() {
         return Err(format!(
@@ -107,16 +109,16 @@ fn certificate(secret_type: &str, entries: &BTreeMap<String, Vec<u8>>) -> Result
         _ => "PRIVATE KEY",
     };
     let chain: String = chain.iter().map(|one| pem("CERTIFICATE", one)).collect();
-    let material =
-        Material { digest: digest.clone(), chain: chain.into(), key: pem(label, key.secret_der()).into() };
+    let material = Material { digest: digest.clone(), chain: chain.into(), key: pem(label, key.secret_der()).into() };
     Ok((Certificate { digest, names, not_after }, material))
 }
 
 /// The certificates of the chain, each of which can be decoded.
 fn chain(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(text)
-        .collect::<Result<_, _>>()
-        .map_err(|_| format!("{CERTIFICATE_ENTRY} is not whole PEM; put certificates in as -----BEGIN CERTIFICATE-----"))?;
+    let chain: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().map_err(|_| {
+            format!("{CERTIFICATE_ENTRY} is not whole PEM; put certificates in as -----BEGIN CERTIFICATE-----")
+        })?;
     if chain.is_empty() {
         return Err(format!("{CERTIFICATE_ENTRY} holds no certificate; put one in as -----BEGIN CERTIFICATE-----"));
     }
@@ -137,8 +139,10 @@ fn chain(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
 
 fn x509<'a>(der: &'a CertificateDer<'_>, index: usize) -> Result<X509Certificate<'a>, String> {
     match X509Certificate::from_der(der) {
-        Ok((rest, parsed)) if rest.is_empty() => Ok(parsed),
-        Ok(_) | Err(_) => Err(format!("certificate {} of {CERTIFICATE_ENTRY} cannot be decoded; correct it", index + 1)),
+        Ok(([], parsed)) => Ok(parsed),
+        Ok(_) | Err(_) => {
+            Err(format!("certificate {} of {CERTIFICATE_ENTRY} cannot be decoded; correct it", index + 1))
+        }
     }
 }
 
@@ -151,9 +155,7 @@ fn key(text: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
         (Some(key), 0) => Ok(key),
         (Some(_), more) => Err(format!("{KEY_ENTRY} holds {} keys; leave the one of the certificate", more + 1)),
         (None, _) if encrypted => Err(format!("{KEY_ENTRY} is encrypted; put it in without a passphrase")),
-        (None, _) => {
-            Err(format!("{KEY_ENTRY} holds no private key; put one in as -----BEGIN PRIVATE KEY-----"))
-        }
+        (None, _) => Err(format!("{KEY_ENTRY} holds no private key; put one in as -----BEGIN PRIVATE KEY-----")),
     }
 }
 

@@ -13,5 +13,5 @@ mod certificate;
 
 mod store;
 
-pub use certificate::{Certificate, KEY_ENTRY, CERTIFICATE_ENTRY, Material, TLS_TYPE, Verdict, judge};
+pub use certificate::{CERTIFICATE_ENTRY, Certificate, KEY_ENTRY, Material, TLS_TYPE, Verdict, judge};
 pub use store::Vault;

@@ -42,7 +42,9 @@ impl fmt::Display for Violation {
             Violation::NoGateway(gateway) => write!(f, "rows of gateway {gateway}, which is not served"),
             Violation::NoTable(gateway, table) => write!(f, "table {table} of gateway {gateway} does not exist"),
             Violation::NoSecret(gateway, secret) => write!(f, "secret {secret} of gateway {gateway} does not exist"),
-            Violation::UnusedSecret(gateway, secret) => write!(f, "secret {secret} of gateway {gateway} has no listener"),
+            Violation::UnusedSecret(gateway, secret) => {
+                write!(f, "secret {secret} of gateway {gateway} has no listener")
+            }
             Violation::NotMember(gateway, cluster) => {
                 write!(f, "gateway {gateway} names cluster {cluster}, which is not its member")
             }

@@ -11,7 +11,9 @@ use tidegate_model::{
     HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name, PathMatch, PathModifier, ResourceType, Upstream,
 };
 use tidegate_xds::encode;
-use tidegate_xds::ir::{Chain, Action, Assignment, Cluster, Endpoint, Entry, Forward, Listener, Locality, Redirect, Target};
+use tidegate_xds::ir::{
+    Action, Assignment, Chain, Cluster, Endpoint, Entry, Forward, Listener, Locality, Redirect, Target,
+};
 
 const BACKEND: &str = "shop/echo/80";
 

@@ -107,9 +107,8 @@ fn retarget(shop: &Shop, old: &str, new: &str) -> Result<()> {
 
 /// What the load asks, by index, and what may answer at the start.
 fn targets(stack: &Stack) -> (Vec<Target>, Vec<Vec<Allowed>>) {
-    let target = |address, host: &str, path: &str| {
-        Target { address, host: host.to_owned(), path: path.to_owned(), tls: false }
-    };
+    let target =
+        |address, host: &str, path: &str| Target { address, host: host.to_owned(), path: path.to_owned(), tls: false };
     let (web, partners) = (stack.web(), stack.partners());
     let secure = |host: &str| Target { tls: true, ..target(stack.secure(), host, "/catalog/1") };
     let shop = |path| target(web, "shop.example", path);

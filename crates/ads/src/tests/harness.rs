@@ -239,9 +239,7 @@ fn name_of(kind: ResourceType, bytes: &[u8]) -> String {
         CDS => cluster::v3::Cluster::decode(bytes).unwrap().name,
         EDS => endpoint::v3::ClusterLoadAssignment::decode(bytes).unwrap().cluster_name,
         LDS => listener::v3::Listener::decode(bytes).unwrap().name,
-        SDS => {
-            tidegate_proto::envoy::extensions::transport_sockets::tls::v3::Secret::decode(bytes).unwrap().name
-        }
+        SDS => tidegate_proto::envoy::extensions::transport_sockets::tls::v3::Secret::decode(bytes).unwrap().name,
         RDS => route::v3::RouteConfiguration::decode(bytes).unwrap().name,
     }
 }

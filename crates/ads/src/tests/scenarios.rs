@@ -511,12 +511,8 @@ fn a_rejected_secret_is_not_sent_again_and_its_next_content_is() {
         let mut world = shop();
         world.secrets = [("shop/a".into(), "1".into())].into();
         let mut harness = Harness::running(protocol, &mut world);
-        harness.envoy.options().rejections = vec![Rejection {
-            kind: SDS,
-            name: "shop/a".into(),
-            containing: Some("of 2".into()),
-            named: false,
-        }];
+        harness.envoy.options().rejections =
+            vec![Rejection { kind: SDS, name: "shop/a".into(), containing: Some("of 2".into()), named: false }];
         world.secrets.insert("shop/a".into(), "2".into());
         harness.seal(&mut world);
         harness.run();

@@ -1,5 +1,7 @@
 use super::*;
-use rcgen::{CertificateParams, CustomExtension, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519};
+use rcgen::{
+    CertificateParams, CustomExtension, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519,
+};
 
 /// A self-signed pair for these names, in PEM.
 fn pair(names: &[&str]) -> (String, String) {
@@ -99,7 +101,9 @@ fn every_way_to_be_wrong_is_told_without_a_byte_of_the_material() {
 fn a_secret_that_is_no_pair_is_told_what_it_lacks() {
     let nothing = BTreeMap::new();
     assert!(matches!(judge(TLS_TYPE, &nothing), (Verdict::Problem(p), None) if p.contains("has no tls.crt")));
-    assert!(matches!(judge("Opaque", &nothing), (Verdict::Problem(p), None) if p.contains("not of type kubernetes.io/tls")));
+    assert!(
+        matches!(judge("Opaque", &nothing), (Verdict::Problem(p), None) if p.contains("not of type kubernetes.io/tls"))
+    );
 }
 
 #[test]

@@ -53,8 +53,7 @@ fn set(name: &str, value: &str) -> HeaderModifier {
 
 #[test]
 fn a_listener_has_one_chain_with_a_constant_filter_list() {
-    let chain =
-        Chain { hostname: Hostname::any(), table: "shop/public/http-80".into(), certificates: Vec::new() };
+    let chain = Chain { hostname: Hostname::any(), table: "shop/public/http-80".into(), certificates: Vec::new() };
     let addresses = vec!["0.0.0.0".into()];
     let listener = Listener { name: "http-80".into(), addresses, port: 80, chains: vec![chain] };
     let row = super::listener(&listener);

@@ -59,17 +59,16 @@ fn member(name: &str) -> Row {
 }
 
 fn rows() -> Vec<Row> {
-    let listener =
-        ir::Listener {
-            name: "http-80".into(),
-            addresses: vec!["0.0.0.0".into()],
-            port: 80,
-            chains: vec![ir::Chain {
-                hostname: Hostname::any(),
-                table: "http-80".into(),
-                certificates: vec!["shop/cert".into()],
-            }],
-        };
+    let listener = ir::Listener {
+        name: "http-80".into(),
+        addresses: vec!["0.0.0.0".into()],
+        port: 80,
+        chains: vec![ir::Chain {
+            hostname: Hostname::any(),
+            table: "http-80".into(),
+            certificates: vec!["shop/cert".into()],
+        }],
+    };
     vec![
         Row::Secret(gateway(), encode::secret_ref("shop/cert".into(), "digest")),
         Row::Gateway(gateway()),
