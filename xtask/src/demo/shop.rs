@@ -115,7 +115,7 @@ impl Shop {
     pub(super) fn renew_certificate(&self) -> Result<()> {
         let text = self.read("certificates.yaml")?;
         let (head, rest) = text.split_once("  tls.crt: |\n").context("certificates.yaml must hold a tls.crt")?;
-        let (_, tail) = rest.split_once("---\n").context("certificates.yaml must hold two Secrets")?;
+        let (_, tail) = rest.split_once("\n---\n").context("certificates.yaml must hold two Secrets")?;
         let indented = |pem: &str| pem.lines().map(|line| format!("    {line}\n")).collect::<String>();
         let (certificate, key) = (indented(&self.renewed.certificate), indented(&self.renewed.key));
         self.write("certificates.yaml", &format!("{head}  tls.crt: |\n{certificate}  tls.key: |\n{key}---\n{tail}"))
