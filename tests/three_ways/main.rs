@@ -97,17 +97,29 @@ fn cold(scenario: &Scenario) -> BTreeSet<Row> {
     rows_of(&core.apply(&events))
 }
 
+/// Plays one scenario all ways; what of its expectations does not hold.
+fn all_ways(scenario: &Scenario) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let name = scenario.name();
+    let expected = as_written(scenario, &mut wrong);
+    assert_eq!(one_object_an_epoch(scenario), expected, "{name}: one object an epoch ends differently");
+    assert_eq!(cold(scenario), expected, "{name}: a cold start ends differently");
+    for seed in 0..SEEDS {
+        assert_eq!(shuffled(scenario, seed), expected, "{name}: shuffle {seed} ends differently");
+    }
+    wrong
+}
+
 #[test]
 fn every_scenario_ends_the_same_whatever_the_order() {
-    let mut wrong = Vec::new();
-    for scenario in Scenario::all() {
-        let name = scenario.name();
-        let expected = as_written(&scenario, &mut wrong);
-        assert_eq!(one_object_an_epoch(&scenario), expected, "{name}: one object an epoch ends differently");
-        assert_eq!(cold(&scenario), expected, "{name}: a cold start ends differently");
-        for seed in 0..SEEDS {
-            assert_eq!(shuffled(&scenario, seed), expected, "{name}: shuffle {seed} ends differently");
-        }
-    }
+    let scenarios = Scenario::all();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let scenarios = &scenarios;
+    let share = |first: usize| scenarios.iter().skip(first).step_by(threads).flat_map(all_ways).collect::<Vec<_>>();
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let shares: Vec<_> = (0..threads).map(|first| scope.spawn(move || share(first))).collect();
+        let joined = shares.into_iter().map(|share| share.join());
+        joined.flat_map(|wrong| wrong.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
     assert!(wrong.is_empty(), "{} expectations do not hold:\n{}", wrong.len(), wrong.join("\n"));
 }

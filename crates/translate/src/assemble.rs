@@ -25,7 +25,7 @@ use tidegate_xds::{Row, encode};
 enum HostInput {
     Exists,
     /// An entry, and how far the domain it was written for is from this one.
-    Entry(u32, Ranked),
+    Entry(u32, Arc<Ranked>),
 }
 
 /// A domain of a table and the hostname of the listener that owns it.
@@ -46,7 +46,7 @@ pub(crate) fn listener_domains(state: &GatewayState) -> Vec<Domain> {
 pub(crate) fn virtual_hosts<'s>(
     edges: &Edges,
     listeners: Rows<'s, Domain>,
-    entries: Rows<'s, (HostKey, Hostname, Ranked)>,
+    entries: Rows<'s, (HostKey, Hostname, Arc<Ranked>)>,
 ) -> Rows<'s, Row> {
     let of_entries = entries.clone().map(|(key, listener_host, _)| (key, listener_host));
     let domains = edges

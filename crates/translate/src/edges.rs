@@ -12,7 +12,7 @@ use std::hash::Hash;
 use tidegate_model::Name;
 
 /// Every edge that can be cut.
-pub const EDGES: [&str; 28] = [
+pub const EDGES: [&str; 29] = [
     "classes to Gateways",
     "verdicts to status",
     "verdicts to Gateways of ours",
@@ -34,6 +34,7 @@ pub const EDGES: [&str; 28] = [
     "virtual hosts without entries",
     "entries of virtual hosts",
     "members, each once",
+    "wanted clusters, each once",
     "clusters that are wanted",
     "slices to assignments",
     "attachments to status",

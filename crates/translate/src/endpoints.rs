@@ -25,36 +25,43 @@ pub(crate) fn assignments<'s>(
 ) -> Rows<'s, Row> {
     let wanted = edges.carry("clusters that are wanted", wanted);
     let slices = edges.carry("slices to assignments", slices);
+    let wanted_backends = wanted.clone();
     let wanted = wanted.map(|backend| (backend.cluster.service.clone(), ServiceInput::Wanted(backend)));
     let slices = slices.flat_map(|slice| slice.service.clone().map(|service| (service, ServiceInput::Slice(slice))));
-    let rows = wanted.concat(slices).reduce_named("assignments by service", |_: &NamespacedName, input, output| {
-        let wanted = input.iter().filter_map(|(input, _)| match input {
-            ServiceInput::Wanted(backend) => Some(backend),
-            ServiceInput::Slice(_) => None,
+    // Apart from the reduction: a cluster does not depend on its endpoints.
+    let clusters = wanted_backends.map(|backend| cluster(&backend));
+    let assignments =
+        wanted.concat(slices).reduce_named("assignments by service", |_: &NamespacedName, input, output| {
+            let wanted = input.iter().filter_map(|(input, _)| match input {
+                ServiceInput::Wanted(backend) => Some(backend),
+                ServiceInput::Slice(_) => None,
+            });
+            let slices: Vec<&SliceFact> = input
+                .iter()
+                .filter_map(|(input, _)| match input {
+                    ServiceInput::Wanted(_) => None,
+                    ServiceInput::Slice(slice) => Some(&**slice),
+                })
+                .collect();
+            for backend in wanted {
+                output.push((endpoints(backend, &slices), 1));
+            }
         });
-        let slices: Vec<&SliceFact> = input
-            .iter()
-            .filter_map(|(input, _)| match input {
-                ServiceInput::Wanted(_) => None,
-                ServiceInput::Slice(slice) => Some(&**slice),
-            })
-            .collect();
-        for backend in wanted {
-            output.extend(rows(backend, &slices).map(|row| (row, 1)));
-        }
-    });
-    rows.map(|(_service, row)| row)
+    clusters.concat(assignments.map(|(_service, row)| row))
 }
 
-/// The cluster of a backend and its assignment.
-pub(crate) fn rows(backend: &Backend, slices: &[&SliceFact]) -> [Row; 2] {
+/// The cluster of a backend.
+pub(crate) fn cluster(backend: &Backend) -> Row {
     let name = backend.cluster.name();
     let cluster = ir::Cluster { name: name.clone(), upstream: backend.cluster.upstream };
+    Row::Cluster(name, Variants::any(encode::cluster(&cluster)))
+}
+
+/// Its assignment.
+pub(crate) fn endpoints(backend: &Backend, slices: &[&SliceFact]) -> Row {
+    let name = backend.cluster.name();
     let assignment = assignment(&name, backend, slices);
-    [
-        Row::Cluster(name.clone(), Variants::any(encode::cluster(&cluster))),
-        Row::Endpoints(name, Variants::any(encode::endpoints(&assignment))),
-    ]
+    Row::Endpoints(name, Variants::any(encode::endpoints(&assignment)))
 }
 
 /// The members of a Service port over all its slices: joined on the port's *name*, each address and port once.

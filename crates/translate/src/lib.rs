@@ -35,7 +35,6 @@ pub mod reference;
 mod references;
 mod status;
 
-use differential_dataflow::operators::ThresholdTotal;
 pub use edges::EDGES;
 use edges::Edges;
 use lower::{RouteInput, RouteOutput};
@@ -187,7 +186,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let domains = ours.clone().flat_map(|state| assemble::listener_domains(&state));
         let hosts = assemble::virtual_hosts(&edges, domains, lowered.clone().flat_map(entry));
         let members = edges.once("members, each once", lowered.clone().flat_map(used));
-        let wanted = members.clone().map(|(_, backend)| backend).distinct_total();
+        let wanted = edges.once("wanted clusters, each once", members.clone().map(|(_, backend)| backend));
         let assignments = endpoints::assignments(&edges, wanted, slices);
 
         // Status, from the same rows.
@@ -221,7 +220,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
 
 type Lowered = (RouteKey, RouteOutput);
 
-fn entry((_, output): Lowered) -> Option<(names::HostKey, Hostname, rank::Ranked)> {
+fn entry((_, output): Lowered) -> Option<(names::HostKey, Hostname, Arc<rank::Ranked>)> {
     match output {
         RouteOutput::Entry(key, listener_host, ranked) => Some((key, listener_host, ranked)),
         RouteOutput::Uses(..) | RouteOutput::Status(_) => None,

@@ -37,7 +37,7 @@ pub(crate) fn resolved((route, (target, found)): (RouteKey, (BackendRef, Resolut
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum RouteOutput {
     /// An entry of a virtual host; the hostname is that of the listener.
-    Entry(HostKey, Hostname, Ranked),
+    Entry(HostKey, Hostname, Arc<Ranked>),
     /// A Gateway's table names a cluster.
     Uses(NamespacedName, Backend),
     /// The route's status.
@@ -140,7 +140,8 @@ impl<'r> RouteParts<'r> {
                 for (match_index, matcher) in (0..).zip(&rule.matches) {
                     let id = entry_id(&self.fact.key, rule, rule_index, match_index);
                     let encoded = encode::entry(&self.entry(id, rule, matcher, entrance));
-                    let ranked = Ranked { rank: Rank::of(self.fact, matcher, rule_index, match_index), entry: encoded };
+                    let rank = Rank::of(self.fact, matcher, rule_index, match_index);
+                    let ranked = Arc::new(Ranked { rank, entry: encoded });
                     let here = places.iter().filter(|(_, at)| **at == entrance);
                     rows.extend(here.map(|((key, listener_host), _)| {
                         RouteOutput::Entry(key.clone(), listener_host.clone(), ranked.clone())

@@ -73,7 +73,7 @@ pub fn translate(config: &Config, facts: &BTreeSet<Fact>) -> BTreeSet<Row> {
     let attachments = attachments(&facts, &verdicts);
 
     let mut rows: BTreeSet<Row> = ours.iter().flat_map(|state| gateways::rows(state, config.bind)).collect();
-    let mut entries: BTreeMap<HostKey, BTreeSet<Ranked>> = BTreeMap::new();
+    let mut entries: BTreeMap<HostKey, BTreeSet<Arc<Ranked>>> = BTreeMap::new();
     let mut domains: BTreeSet<Domain> = ours.iter().flat_map(|state| assemble::listener_domains(state)).collect();
     let mut wanted: BTreeSet<Backend> = BTreeSet::new();
     for route in &facts.routes {
@@ -101,7 +101,8 @@ pub fn translate(config: &Config, facts: &BTreeSet<Fact>) -> BTreeSet<Row> {
     for backend in &wanted {
         let of_service = |slice: &&&SliceFact| slice.service.as_ref() == Some(&backend.cluster.service);
         let slices: Vec<&SliceFact> = facts.slices.iter().filter(of_service).copied().collect();
-        rows.extend(endpoints::rows(backend, &slices));
+        rows.insert(endpoints::cluster(backend));
+        rows.insert(endpoints::endpoints(backend, &slices));
     }
     statuses(config, &facts, &verdicts, &attachments, &mut rows);
     rows
