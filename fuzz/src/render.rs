@@ -168,11 +168,14 @@ pub fn damage_once(bytes: &mut Vec<u8>, choices: &mut Choices<'_>) {
 mod tests {
     use super::*;
     use crate::seeds;
+    use tidegate_model::Kind;
     use tidegate_sources::manifests::document;
 
     #[test]
     fn what_is_written_tamely_is_read_as_it_was() {
-        for (index, object) in seeds::objects().iter().enumerate() {
+        // Of a Secret the seeds have what a source made of it, which is not how a file has it.
+        let objects = seeds::objects();
+        for (index, object) in objects.iter().filter(|object| object.key.kind != Kind::Secret).enumerate() {
             let json = [255, u8::try_from(index % 256).unwrap()];
             for input in [&[][..], &json] {
                 let text = file(&[(*object.body).clone()], false, &mut Choices::new(input));
