@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tidegate_log::{Event, Object};
+use tidegate_model::Kind;
 use tidegate_scenarios::scenario::Scenario;
 use tidegate_sources::manifests::document;
 use tidegate_workload::World;
@@ -45,12 +46,17 @@ pub fn objects() -> &'static [Object] {
     })
 }
 
-/// Objects that belong together: the last state of each scenario.
+/// Objects that belong together: the last state of each scenario, without the Secrets, whose certificates are new ones at
+/// every run.
 #[must_use]
 pub fn groups() -> &'static [Vec<Object>] {
     static GROUPS: OnceLock<Vec<Vec<Object>>> = OnceLock::new();
     GROUPS.get_or_init(|| {
-        Scenario::all().iter().map(|scenario| scenario.last_objects().into_values().collect()).collect()
+        let objects = |scenario: &Scenario| {
+            let objects = scenario.last_objects().into_values();
+            objects.filter(|object| object.key.kind != Kind::Secret).collect()
+        };
+        Scenario::all().iter().map(objects).collect()
     })
 }
 
