@@ -28,6 +28,7 @@ pub use service::{Clock, Config, Error, serve};
 /// The messages of both protocols to a session's words and back, for peers that have no stream.
 pub mod messages {
     pub use crate::frame::encode;
+    pub use crate::secrets::fill;
     pub use crate::service::{from_delta, from_sotw};
 }
 

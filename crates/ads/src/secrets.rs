@@ -8,7 +8,8 @@ use tidegate_xds::{Resource, encode};
 
 /// The response with the material of its secrets, and the names of those whose material `find` does not have: they are
 /// left out.
-pub(crate) fn fill(mut response: Response, find: impl Fn(&str) -> Option<Arc<Material>>) -> (Response, Vec<Name>) {
+#[must_use]
+pub fn fill(mut response: Response, find: impl Fn(&str) -> Option<Arc<Material>>) -> (Response, Vec<Name>) {
     let mut missing = Vec::new();
     if response.type_url == TypeUrl::Served(ResourceType::Secret) {
         response.resources = response

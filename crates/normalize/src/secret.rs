@@ -26,10 +26,17 @@ pub(crate) fn normalized(key: &ObjectKey, root: &Node<'_>, report: &mut Report) 
         None => {
             let problem = material.field("problem").name(&any(1, 1000), report);
             let problem = problem.unwrap_or_else(|| "comes without a verdict on what it holds".into());
+            let problem = advised(&problem);
             report.remark(Finding::new(Reason::InvalidCertificateRef, "data", problem.clone()));
             Normalized { facts: vec![fact(key, Err(problem))], ..Normalized::default() }
         }
     }
+}
+
+/// The problem on one line that ends in what to do, whoever wrote it.
+fn advised(problem: &str) -> Name {
+    let line: String = problem.chars().take(500).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if line.contains("; ") { line.into() } else { format!("{line}; put in a certificate with its key").into() }
 }
 
 fn fact(key: &ObjectKey, certificate: Result<CertificateFact, Name>) -> Fact {
@@ -104,7 +111,7 @@ mod tests {
         assert!(certificate(&other.facts).unwrap_err().contains("not of type kubernetes.io/tls"));
         assert_eq!((rows(&other.facts), other.deadlines), (vec![], vec![]), "nobody said that it should");
         let broken = secret(TLS_TYPE, json!({"problem": "tls.key is encrypted"}));
-        assert_eq!(certificate(&broken.facts), Err("tls.key is encrypted".into()));
+        assert_eq!(certificate(&broken.facts), Err("tls.key is encrypted; put in a certificate with its key".into()));
         assert_eq!(rows(&broken.facts)[0].reason, Reason::InvalidCertificateRef);
         let silent = secret(TLS_TYPE, Value::Null);
         assert!(certificate(&silent.facts).unwrap_err().contains("without a verdict"));

@@ -25,7 +25,10 @@ pub struct Refusal {
 
 impl Refusal {
     fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Refusal { field: field.into(), message: message.into() }
+        // Names of entries are the user's, and a field is shown on one line.
+        let field: String = field.into();
+        let field = field.chars().take(120).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Refusal { field, message: message.into() }
     }
 }
 

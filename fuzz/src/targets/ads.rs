@@ -7,7 +7,7 @@ use crate::choices::Choices;
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
-use tidegate_ads::messages::{encode, from_delta, from_sotw};
+use tidegate_ads::messages::{encode, fill, from_delta, from_sotw};
 use tidegate_ads::session::{Ask, Client, Close, Limits, Protocol, Reply, Request, Session, TypeUrl};
 use tidegate_ads_client as client;
 use tidegate_ads_client::{Envoy, Options, Rejection, Violation};
@@ -16,6 +16,7 @@ use tidegate_model::{ClientId, Millis, Name, NamespacedName, ResourceType};
 use tidegate_proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
+use tidegate_vault::Material;
 use tidegate_workload::World;
 use tidegate_xds::Sealed;
 
@@ -149,7 +150,12 @@ impl<'h> Served<'h> {
 
     /// The response, over the wire.
     fn frame(&self, response: &tidegate_ads::session::Response) -> client::Response {
-        let frame = encode(self.protocol, response).concat();
+        let material = |digest: &str| {
+            let material = Material { digest: digest.into(), chain: digest.to_owned().into(), key: "key".into() };
+            Some(Arc::new(material))
+        };
+        let (response, _none_missing) = fill(response.clone(), material);
+        let frame = encode(self.protocol, &response).concat();
         let (prefix, message) = frame.split_at(5);
         assert_eq!((prefix[0], prefix[1..].to_vec()), (0, (message.len() as u32).to_be_bytes().to_vec()));
         let names = response.resources.len();

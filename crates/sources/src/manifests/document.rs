@@ -233,7 +233,7 @@ fn take(mut body: Value, line: u64, column: u64, within: &str, parsed: &mut Pars
             Ok(material) => material,
             Err(Refusal { field, message }) => {
                 let name = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
-                return parsed.mistakes.push(mistake(&field, format!("Secret {name}: {field} {message}")));
+                return parsed.mistakes.push(mistake(&field, format!("Secret {}: {field} {message}", shown(name, 80))));
             }
         },
         _ => None,
