@@ -35,7 +35,7 @@ pub(crate) fn normalized(key: &ObjectKey, root: &Node<'_>, report: &mut Report) 
 
 /// The problem on one line that ends in what to do, whoever wrote it.
 fn advised(problem: &str) -> Name {
-    let line: String = problem.chars().take(500).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line: String = problem.chars().take(400).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if line.contains("; ") { line.into() } else { format!("{line}; put in a certificate with its key").into() }
 }
 
