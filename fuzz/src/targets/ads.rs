@@ -480,7 +480,12 @@ impl<'h> Peers<'h> {
             let names = |map: &BTreeMap<String, _>| map.keys().cloned().collect::<Vec<String>>();
             assert_eq!(names(&held), names(&wanted), "{} {}", self.served.protocol, kind.short());
             // In place of a secret's content a seal has a digest of it.
-            assert!(kind == ResourceType::Secret || held == wanted, "{} {}: other content", self.served.protocol, kind.short());
+            assert!(
+                kind == ResourceType::Secret || held == wanted,
+                "{} {}: other content",
+                self.served.protocol,
+                kind.short()
+            );
         }
     }
 }
