@@ -61,7 +61,7 @@ pub fn take_material(body: &mut Value) -> Result<Option<Material>, Refusal> {
             return Err(Refusal::new(format!("data[{entry}]"), message));
         }
     }
-    let (verdict, material) = judge(secret_type, &entries);
+    let (verdict, material) = judge(&entries);
     let verdict = serde_json::to_value(verdict).expect("a verdict is plain texts and numbers");
     fields.insert("material".to_owned(), verdict);
     Ok(material)

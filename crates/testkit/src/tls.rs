@@ -31,9 +31,25 @@ impl Pair {
     /// A name is none.
     #[must_use]
     pub fn new(names: &[&str]) -> Self {
-        let key = KeyPair::generate().expect("the system has random numbers");
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let params = CertificateParams::new(names).expect("the names of a test are names");
+        Pair::of(CertificateParams::new(names).expect("the names of a test are names"))
+    }
+
+    /// The same, with a certificate that ended in the year 2020.
+    ///
+    /// # Panics
+    ///
+    /// A name is none.
+    #[must_use]
+    pub fn expired(names: &[&str]) -> Self {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).expect("the names of a test are names");
+        params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        Pair::of(params)
+    }
+
+    fn of(params: CertificateParams) -> Self {
+        let key = KeyPair::generate().expect("the system has random numbers");
         let certificate = params.self_signed(&key).expect("the key signs");
         let der = Bytes::copy_from_slice(certificate.der());
         Pair { certificate: certificate.pem(), key: key.serialize_pem(), der }

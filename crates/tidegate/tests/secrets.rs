@@ -125,6 +125,29 @@ fn no_key_material_is_in_the_log_the_pages_or_the_recording() {
     verify(&recording);
 }
 
+#[test]
+fn an_expired_certificate_is_served_and_said_by_the_controller_and_offline() {
+    let runtime = Runtime::new().unwrap();
+    let envoy = runtime.block_on(Binary::find_or_install(&|line| eprintln!("{line}"))).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("manifests");
+    std::fs::create_dir(&dir).unwrap();
+    let (port, pair) = (ports::free(), Pair::expired(&["a.example"]));
+    std::fs::write(dir.join("gateway.yaml"), gateway(port)).unwrap();
+    std::fs::write(dir.join("web.yaml"), secret("web", &pair.certificate, &pair.key)).unwrap();
+    let running = Running::start(&["standalone"], &dir, &[], &[("ENVOY_BIN", &envoy.path)]);
+    shows(&runtime, port, &pair);
+    let said = "expired on 2020-01-01T00:00:00Z";
+    let began = Instant::now();
+    while !running.get("/status").1.contains(said) {
+        assert!(began.elapsed() < PATIENCE, "the end of the certificate is not said");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let offline = Command::new(env!("CARGO_BIN_EXE_tidegate")).arg("translate").arg(&dir).arg("--status").output();
+    let offline = String::from_utf8(offline.unwrap().stdout).unwrap();
+    assert!(offline.contains(said), "{offline}");
+}
+
 /// The recording holds all that a replay needs.
 fn verify(recording: &Path) {
     let replay = Command::new(env!("CARGO_BIN_EXE_tidegate")).arg("replay").arg(recording).arg("--verify").output();

@@ -71,19 +71,16 @@ impl fmt::Debug for Material {
     }
 }
 
-/// Judges the entries of a Secret of this type. A Secret of another type, or without both entries, holds no certificate.
+/// Judges the entries of a Secret of the type [`TLS_TYPE`].
 #[must_use]
-pub fn judge(secret_type: &str, entries: &BTreeMap<String, Vec<u8>>) -> (Verdict, Option<Material>) {
-    match certificate(secret_type, entries) {
+pub fn judge(entries: &BTreeMap<String, Vec<u8>>) -> (Verdict, Option<Material>) {
+    match certificate(entries) {
         Ok((certificate, material)) => (Verdict::Certificate(certificate), Some(material)),
         Err(problem) => (Verdict::Problem(problem), None),
     }
 }
 
-fn certificate(secret_type: &str, entries: &BTreeMap<String, Vec<u8>>) -> Result<(Certificate, Material), String> {
-    if secret_type != TLS_TYPE {
-        return Err(format!("is not of type {TLS_TYPE}; give it that type with {CERTIFICATE_ENTRY} and {KEY_ENTRY}"));
-    }
+fn certificate(entries: &BTreeMap<String, Vec<u8>>) -> Result<(Certificate, Material), String> {
     let entry = |name: &str| entries.get(name).ok_or_else(|| format!("has no {name}; add it"));
     let chain = chain(entry(CERTIFICATE_ENTRY)?)?;
     let key = key(entry(KEY_ENTRY)?)?;

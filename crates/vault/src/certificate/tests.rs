@@ -16,7 +16,7 @@ fn self_signed(names: &[&str], key: &KeyPair) -> String {
 
 fn of(chain: &str, key: &str) -> (Verdict, Option<Material>) {
     let entry = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
-    judge(TLS_TYPE, &BTreeMap::from([entry(CERTIFICATE_ENTRY, chain), entry(KEY_ENTRY, key)]))
+    judge(&BTreeMap::from([entry(CERTIFICATE_ENTRY, chain), entry(KEY_ENTRY, key)]))
 }
 
 fn good(chain: &str, key: &str) -> (Certificate, Material) {
@@ -98,12 +98,9 @@ fn every_way_to_be_wrong_is_told_without_a_byte_of_the_material() {
 }
 
 #[test]
-fn a_secret_that_is_no_pair_is_told_what_it_lacks() {
+fn a_secret_without_an_entry_is_told_what_it_lacks() {
     let nothing = BTreeMap::new();
-    assert!(matches!(judge(TLS_TYPE, &nothing), (Verdict::Problem(p), None) if p.contains("has no tls.crt")));
-    assert!(
-        matches!(judge("Opaque", &nothing), (Verdict::Problem(p), None) if p.contains("not of type kubernetes.io/tls"))
-    );
+    assert!(matches!(judge(&nothing), (Verdict::Problem(p), None) if p.contains("has no tls.crt")));
 }
 
 #[test]

@@ -42,10 +42,20 @@ impl World {
         let Once { events, problems, provenance, unknown_kinds } =
             Directory::read_once(dir, Some(tidegate_normalize::admit))?;
         let mut core = Core::new(&Config { controller: Name::from(controller), ..Config::default() });
-        let sealed = match core.apply(&events, clock::system()()) {
+        let now = clock::system()();
+        let mut sealed = match core.apply(&events, now) {
             Applied::Sealed(sealed) => sealed,
             Applied::Pending { missing } => return Err(anyhow!("the manifests say nothing about {missing:?}")),
         };
+        // What has come to its end by now, as the timers of a controller would say at once.
+        let ended = core.take_deadlines().into_values().flatten().filter(|deadline| deadline.at <= now);
+        let ended: Vec<Event> =
+            ended.map(|deadline| Event::Expired { key: deadline.key, renewed: deadline.renewed }).collect();
+        if !ended.is_empty()
+            && let Applied::Sealed(newer) = core.apply(&ended, now)
+        {
+            sealed = newer;
+        }
         let violations = core.store().violations().iter().map(|violation| format!("{violation:?}")).collect();
         let mut board = Board::new();
         let statuses = sealed.status.iter().map(|(key, status)| (key.clone(), Some(Arc::clone(status))));
