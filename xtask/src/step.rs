@@ -1,6 +1,7 @@
 //! One command of a longer run: shown, timed, and told how to repeat when it fails.
 
 use anyhow::{Context, Result, bail};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -22,16 +23,24 @@ pub(crate) fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<
     let prefix: String = environment.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
     let shown = format!("{prefix}cargo {}", arguments.join(" "));
     println!("$ {shown}");
-    let status = Command::new(crate::cargo())
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .current_dir(crate::root())
-        .status()
-        .with_context(|| format!("cannot run {shown}"))?;
+    let mut command = Command::new(crate::cargo());
+    command.args(arguments).current_dir(crate::root());
+    std::env::vars_os().map(|(name, _)| name).filter(|name| is_of_this_package(name)).for_each(|name| {
+        command.env_remove(name);
+    });
+    command.envs(environment.iter().copied());
+    let status = command.status().with_context(|| format!("cannot run {shown}"))?;
     if !status.success() {
         bail!("failed with {status}; to repeat it:\n\n    {shown}\n");
     }
     Ok(())
+}
+
+/// Whether cargo set a variable for this very program. Build scripts look at some of these (ring's does), so what they
+/// build would be built again whenever cargo is called by hand after us, or by us after that.
+fn is_of_this_package(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Builds a program of this workspace; where it is.
@@ -50,4 +59,17 @@ pub(crate) fn build(name: &str) -> Result<PathBuf> {
 /// Whether `cargo NAME` is installed.
 pub(crate) fn has(name: &str) -> bool {
     Command::new(crate::cargo()).args([name, "--version"]).output().is_ok_and(|output| output.status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_says_who_runs_is_not_handed_on_and_what_says_how_to_build_is() {
+        let of_this = ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"];
+        assert!(of_this.iter().all(|name| is_of_this_package(OsStr::new(name))));
+        let of_all = ["CARGO", "CARGO_TARGET_DIR", "CARGO_INCREMENTAL", "CARGO_TERM_COLOR", "PATH"];
+        assert!(!of_all.iter().any(|name| is_of_this_package(OsStr::new(name))));
+    }
 }
