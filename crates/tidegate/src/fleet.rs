@@ -1,6 +1,6 @@
 //! The Envoys of `tidegate standalone`: one for each Gateway that this machine has room for.
 //!
-//! *Comes in*: sealed values, and of each Gateway its age and addresses. *Goes out*: Envoy processes, what their ADS
+//! *Comes in*: sealed values, and of each Gateway its age. *Goes out*: Envoy processes, what their ADS
 //! server shows them ([`Fleet::placed`]), and why a Gateway is not served here, as a condition on the board. *Start
 //! at* [`plan`], which decides and is pure; [`ledger`] and [`seats`] hold what is known and what runs, [`keeper`] is
 //! the life of one Envoy.
@@ -191,8 +191,7 @@ impl Fleet {
                 None => view.listeners.values().flat_map(|listener| plan::sockets(listener)).collect(),
             };
             self.sockets.insert(gateway.clone(), (view.listeners.clone(), sockets.clone()));
-            let note = self.ledger.of(gateway);
-            Claim { gateway: gateway.clone(), created: note.created, addresses: note.addresses, sockets }
+            Claim { gateway: gateway.clone(), created: self.ledger.created(gateway), sockets }
         };
         newest.gateways.iter().map(claim).collect()
     }

@@ -76,8 +76,6 @@ pub(crate) struct Claim {
     pub(crate) gateway: NamespacedName,
     /// Its age, in seconds since the Unix epoch.
     pub(crate) created: i64,
-    /// The addresses that it names.
-    pub(crate) addresses: Vec<IpAddr>,
     pub(crate) sockets: BTreeSet<Socket>,
 }
 
@@ -121,14 +119,15 @@ pub(crate) fn judge(mut claims: Vec<Claim>, is_local: impl Fn(IpAddr) -> bool) -
     let mut taken: Vec<(Socket, NamespacedName)> = Vec::new();
     let mut verdicts = BTreeMap::new();
     for claim in claims {
-        let missing = claim.addresses.iter().find(|address| !is_local(**address));
+        let mut named = claim.sockets.iter().map(|socket| socket.at.ip()).filter(|ip| !ip.is_unspecified());
+        let missing = named.find(|address| !is_local(*address));
         let lost = || {
             claim.sockets.iter().find_map(|socket| {
                 let (_, to) = taken.iter().find(|(other, _)| other.collides(socket))?;
                 Some(Verdict::Loses { to: to.clone(), socket: *socket })
             })
         };
-        let verdict = missing.map(|address| Verdict::NotHere(*address)).or_else(lost).unwrap_or(Verdict::Runs);
+        let verdict = missing.map(Verdict::NotHere).or_else(lost).unwrap_or(Verdict::Runs);
         if verdict == Verdict::Runs {
             taken.extend(claim.sockets.iter().map(|socket| (*socket, claim.gateway.clone())));
         }
@@ -148,7 +147,7 @@ mod tests {
 
     fn claim(name: &str, created: i64, sockets: &[&str]) -> Claim {
         let sockets = sockets.iter().map(|at| tcp(at)).collect();
-        Claim { gateway: NamespacedName::new("shop", name), created, addresses: Vec::new(), sockets }
+        Claim { gateway: NamespacedName::new("shop", name), created, sockets }
     }
 
     /// Who loses what to whom, by name.
@@ -183,8 +182,7 @@ mod tests {
 
     #[test]
     fn one_that_names_a_foreign_address_runs_nowhere_and_takes_nothing() {
-        let mut lost = claim("a", 0, &["0.0.0.0:80"]);
-        lost.addresses = vec!["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()];
+        let lost = claim("a", 0, &["10.0.0.1:80", "10.0.0.2:80"]);
         assert_eq!(judged(vec![lost, claim("b", 0, &["0.0.0.0:80"])]), ["a is not at 10.0.0.2", "b runs"]);
     }
 
