@@ -42,7 +42,7 @@ use tidegate_xds::Sealed;
 const MAX_READ_DETAIL: usize = 1 << 16;
 
 /// One value for each resource type.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct PerType<T>([T; ResourceType::ALL.len()]);
 
 impl<T> Index<ResourceType> for PerType<T> {
@@ -59,7 +59,7 @@ impl<T> IndexMut<ResourceType> for PerType<T> {
 }
 
 /// One client's stream.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Session {
     protocol: Protocol,
     client: Client,

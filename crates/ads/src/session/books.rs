@@ -45,7 +45,7 @@ impl Held {
 }
 
 /// A response that is neither accepted nor rejected yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sent {
     /// Its nonce.
     pub(crate) nonce: u64,
@@ -102,7 +102,7 @@ pub(crate) enum Opened {
 ///
 /// *Invariant*: `behind` has exactly the names whose [`Held`] is not what the target wants, or that are in `rejected`;
 /// every other name that is tracked is held as the target has it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Books {
     /// What is asked for.
     pub(crate) subscription: Subscription,

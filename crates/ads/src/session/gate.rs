@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tidegate_model::{Millis, Name, ResourceType};
 
 /// A form that waits for clusters. Newer forms wait behind it, so that no churn starves the resource.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pin {
     /// The form.
     pub(crate) form: User,
@@ -27,7 +27,7 @@ pub(crate) enum Accepted {
     Form(User),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Uses {
     /// Whether the client still asks for it. If not, only what is on its way to it counts.
     wanted: bool,
@@ -36,7 +36,7 @@ struct Uses {
     sent: VecDeque<SentForm>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct SentForm {
     nonce: u64,
     /// `None`: a removal.
@@ -49,7 +49,7 @@ struct SentForm {
 const MAX_REJECTED: usize = 8;
 
 /// The listeners or tables of one client.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Gate {
     pub(crate) pins: BTreeMap<Name, Pin>,
     uses: BTreeMap<Name, Uses>,

@@ -2,16 +2,24 @@
 
 use imbl::ordmap::DiffItem;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 use tidegate_model::{Epoch, INVALID_CLUSTER, Name, NamespacedName, ResourceType};
 use tidegate_xds::row::Listener;
 use tidegate_xds::{GatewayView, Resource, Sealed, Table, Variants, Version};
 
 /// A seal, seen by the clients of one Gateway. A Gateway that is not in the seal is an empty view.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Target {
     sealed: Arc<Sealed>,
     view: GatewayView,
+}
+
+/// A seal is large; its epoch says which it is.
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Target").field("epoch", &self.epoch()).finish_non_exhaustive()
+    }
 }
 
 impl Target {
@@ -115,12 +123,19 @@ where
 }
 
 /// Something that names clusters.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum User {
     /// A listener, with the clusters that it names directly.
     Listener(Arc<Listener>),
     /// A table.
     Table(Arc<Table>),
+}
+
+/// As of any resource: name and version.
+impl fmt::Debug for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.resource(), f)
+    }
 }
 
 impl User {
