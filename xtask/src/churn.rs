@@ -36,19 +36,36 @@ pub(crate) struct Args {
     /// Which changes are made, and when
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// How the controllers tell Envoys what changed
+    #[arg(long, value_enum, default_value_t = Wire::Ordered)]
+    wire: Wire,
     /// Keep the directory with manifests and logs
     #[arg(long)]
     keep: bool,
 }
 
+/// How changes are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Wire {
+    /// As the shipped program does
+    Ordered,
+    /// Everything at once at each seal, removals included, by a program that is built for this alone: what the order
+    /// of the shipped one prevents, which must show as failures
+    Eager,
+}
+
 /// Builds what is needed and runs it. Whatever was started ends with it.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let program = step::build("tidegate")?;
+    let program = match args.wire {
+        Wire::Ordered => step::build("tidegate")?,
+        Wire::Eager => step::build_example("tidegate", "eager")?,
+    };
     let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     runtime.block_on(async {
         let churn = async {
             let envoy = Binary::find_or_install(&|line| println!("{line}")).await?;
-            println!("envoy {}, seed {}, {} requests a second", envoy.version, args.seed, args.rps);
+            let Args { seed, rps, wire, .. } = args;
+            println!("envoy {}, seed {seed}, {rps} requests a second, {wire:?} publication", envoy.version);
             let mut director = Director::start(&program, &envoy, args).await?;
             director.run(Duration::from_secs(args.seconds)).await?;
             report::finish(&director.finish().await?, args.rps)

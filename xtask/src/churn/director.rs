@@ -240,6 +240,7 @@ impl Director {
                 judge.take(began, rest.answers);
                 late += rest.late;
             }
+            judge.end();
         }
         let mut rejected = BTreeMap::new();
         for envoy in self.envoys {

@@ -204,10 +204,18 @@ impl Judge {
 
     /// Counts the changes that have not arrived although a controller was there for long enough.
     pub(super) fn count_missing(&mut self) {
-        let connected = self.connected;
+        self.count_overdue(self.connected, PATIENCE);
+    }
+
+    /// Nothing is waited for any more: counts what has not arrived, whyever.
+    pub(super) fn end(&mut self) {
+        self.count_overdue(Duration::MAX, Duration::ZERO);
+    }
+
+    fn count_overdue(&mut self, connected: Duration, patience: Duration) {
         let mut missing = Vec::new();
         for (index, track) in self.routes.iter_mut().enumerate() {
-            if track.is_overdue(connected, PATIENCE) {
+            if track.is_overdue(connected, patience) {
                 let changes = self.history[index].iter().rev().take(NAMED);
                 let changes: Vec<_> = changes
                     .map(|(when, said)| format!("\n    changed at {:.3} s: {said}", when.as_secs_f64()))
@@ -218,7 +226,7 @@ impl Judge {
             }
         }
         for (index, track) in self.certificates.iter_mut().enumerate() {
-            if track.is_overdue(connected, PATIENCE) {
+            if track.is_overdue(connected, patience) {
                 missing.push(format!("host-{index}: a new certificate did not arrive"));
             }
         }

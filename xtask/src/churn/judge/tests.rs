@@ -129,6 +129,13 @@ fn a_change_that_does_not_arrive_is_counted_once_and_the_time_without_a_controll
 }
 
 #[test]
+fn what_has_not_arrived_at_the_end_is_missing_even_if_no_controller_was_there() {
+    let (mut judge, _) = replaced(false);
+    judge.end();
+    assert_eq!(judge.counts.missing, 2, "with TLS and without");
+}
+
+#[test]
 fn a_change_back_to_what_may_still_be_seen_is_not_made() {
     let mut world = World::new();
     let mut judge = Judge::new("test", false, &world);
