@@ -8,7 +8,7 @@ mod stream;
 
 use crate::clients::Clients;
 use crate::metrics::Metrics;
-use crate::session::{Limits, Protocol};
+use crate::session::{Limits, Protocol, Sequencing};
 use http::{HeaderValue, Request, Response, header};
 use std::convert::Infallible;
 use std::future::{Future, Ready, ready};
@@ -37,6 +37,8 @@ pub struct Config {
     pub grace_ms: Millis,
     /// How long a listener or table waits for clusters that are new to a client, in milliseconds.
     pub pin_ms: Millis,
+    /// In which order clients learn things; anything but the default is for tests.
+    pub sequencing: Sequencing,
     /// Most streams at a time.
     pub max_clients: usize,
     /// Largest request in bytes. A client that reconnects lists everything that it holds.
@@ -57,6 +59,7 @@ impl Default for Config {
         Config {
             grace_ms: limits.grace_ms,
             pin_ms: limits.pin_ms,
+            sequencing: Sequencing::default(),
             max_clients: 10_000,
             max_request_bytes: 64 << 20,
             keepalive: Duration::from_secs(30),

@@ -26,7 +26,7 @@ mod send;
 mod subscription;
 mod target;
 
-pub use message::{Ask, Client, Close, Limits, Protocol, Reply, Request, Response, TypeUrl};
+pub use message::{Ask, Client, Close, Limits, Protocol, Reply, Request, Response, Sequencing, TypeUrl};
 
 use books::{Books, Held, Opened, Opening, Sent};
 use gate::Gate;
@@ -64,6 +64,7 @@ pub struct Session {
     protocol: Protocol,
     client: Client,
     limits: Limits,
+    sequencing: Sequencing,
     /// Time of the first request.
     started: Option<Millis>,
     /// Time of the last call.
@@ -131,6 +132,7 @@ impl Session {
             protocol,
             client,
             limits,
+            sequencing: Sequencing::default(),
             started: None,
             now: 0,
             connected: false,
@@ -146,6 +148,12 @@ impl Session {
             next_nonce: 1,
             overdue_pins: 0,
         }
+    }
+
+    /// The same with another order of what is sent.
+    #[must_use]
+    pub fn with_sequencing(self, sequencing: Sequencing) -> Self {
+        Session { sequencing, ..self }
     }
 
     /// The client at the other end.

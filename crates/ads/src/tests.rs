@@ -1,5 +1,6 @@
 //! The session against a model of Envoy, message by message and encoded as on the wire; then the service on loopback.
 
+mod eager;
 mod harness;
 mod loopback;
 mod random;

@@ -18,6 +18,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tidegate_ads::session::Sequencing;
 use tidegate_engine::{Bind, Engine, EngineHandle, Running};
 use tidegate_log::{Header, Writer};
 use tidegate_model::Name;
@@ -60,6 +61,8 @@ pub struct AppConfig {
     pub controller: String,
     /// How long a cluster stays after its last use is gone.
     pub grace: Duration,
+    /// In which order clients learn things. No flag sets it: anything but the default is for tests.
+    pub sequencing: Sequencing,
     /// Clients at a time.
     pub max_clients: usize,
     /// The Envoys to run, one for each Gateway; none if somebody else runs them.
@@ -76,6 +79,7 @@ impl AppConfig {
     fn for_ads(&self, vault: Vault) -> anyhow::Result<tidegate_ads::Config> {
         Ok(tidegate_ads::Config {
             grace_ms: u64::try_from(self.grace.as_millis())?,
+            sequencing: self.sequencing,
             max_clients: self.max_clients,
             vault,
             ..tidegate_ads::Config::default()

@@ -200,7 +200,7 @@ impl StreamBody {
         let protocol = self.inbound.protocol();
         tracing::info!(client = %client.id, gateway = %client.gateway, %protocol, "client connected");
         self.since = (self.shared.clock)();
-        self.session = Some(Session::new(protocol, client, limits));
+        self.session = Some(Session::new(protocol, client, limits).with_sequencing(config.sequencing));
     }
 
     /// Plans for the newest seal, if there is one that the session does not know.

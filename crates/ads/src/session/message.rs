@@ -32,6 +32,17 @@ pub struct Client {
     pub gateway: NamespacedName,
 }
 
+/// In which order a client learns things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sequencing {
+    /// What is named before what names it, and the other way round for removals.
+    #[default]
+    Ordered,
+    /// Everything at each seal, removals included: nothing waits for clusters, acceptance or grace. For tests that show
+    /// what the rules prevent; nothing that a user can set leads here.
+    Eager,
+}
+
 /// Bounds of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

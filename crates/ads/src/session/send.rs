@@ -4,7 +4,7 @@ use super::books::{Held, Sent, SentChange};
 use super::fold::Fold;
 use super::gate::Pin;
 use super::target::User;
-use super::{Protocol, Reply, Response, Session, TypeUrl};
+use super::{Protocol, Reply, Response, Sequencing, Session, TypeUrl};
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeSet;
 use tidegate_model::{Name, ResourceType};
@@ -92,12 +92,19 @@ impl Session {
         due
     }
 
+    fn is_eager(&self) -> bool {
+        self.sequencing == Sequencing::Eager
+    }
+
     fn is_due(&self, name: &Name) -> bool {
-        self.due.get(name).is_some_and(|at| *at <= self.now)
+        self.is_eager() || self.due.get(name).is_some_and(|at| *at <= self.now)
     }
 
     /// Whether the next response of clusters must wait, since it would take back what the client may be using.
     fn clusters_wait(&mut self) -> bool {
+        if self.is_eager() {
+            return false;
+        }
         if let Some(since) = self.cautious {
             if self.now < since + self.limits.pin_ms && !self.needs_new_cluster() {
                 return true;
@@ -212,7 +219,7 @@ impl Session {
         }
         let mut needs = user.clusters_beyond(self.gates[kind].newest(&name));
         needs.retain(|cluster| !self.is_usable(cluster));
-        if needs.is_empty() {
+        if needs.is_empty() || self.is_eager() {
             return Some(Step { name, form: Some(user.resource().clone()), user: Some(user) });
         }
         let deadline = self.now + self.limits.pin_ms;

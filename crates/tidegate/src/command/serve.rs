@@ -11,6 +11,7 @@ use clap::builder::RangedU64ValueParser;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tidegate_ads::session::Sequencing;
 use tidegate_model::CONTROLLER_NAME;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -119,6 +120,7 @@ impl ControllerArgs {
             workers: self.workers,
             controller: self.controller,
             grace: self.grace,
+            sequencing: Sequencing::default(),
             max_clients: self.max_clients,
             envoys: None,
         })
