@@ -4,12 +4,14 @@
 //! [`tidegate_model::Observation`]s of what clients accepted and rejected. *Must not know*: Kubernetes, timely, how
 //! anything is translated. *Start at* [`session`], which decides everything; [`serve`] only moves bytes.
 //!
-//! Modules in the order of the data: who a client is, its session, the material of secrets, frames, the service, and
-//! what it shows of itself.
+//! Modules in the order of the data: who a client is, what it rejects, its session, the material of secrets, frames, the
+//! service, and what it shows of itself.
 
 mod identity;
 
 pub mod session;
+
+pub mod ledger;
 
 mod secrets;
 
@@ -22,6 +24,7 @@ mod clients;
 mod metrics;
 
 pub use clients::{ClientStats, Clients};
+pub use ledger::Ledger;
 pub use metrics::{Counter, CounterPerType, Metrics};
 pub use service::{Clock, Config, Error, serve};
 

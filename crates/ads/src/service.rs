@@ -7,6 +7,7 @@
 mod stream;
 
 use crate::clients::Clients;
+use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::session::{Limits, Protocol, Sequencing};
 use http::{HeaderValue, Request, Response, header};
@@ -49,6 +50,8 @@ pub struct Config {
     pub vault: Vault,
     /// Counters. Clones of the configuration share them.
     pub metrics: Arc<Metrics>,
+    /// What clients reject. Clones of the configuration share it.
+    pub ledger: Ledger,
     /// Who is connected. Clones of the configuration share it.
     pub clients: Clients,
 }
@@ -65,6 +68,7 @@ impl Default for Config {
             keepalive: Duration::from_secs(30),
             vault: Vault::new(),
             metrics: Arc::default(),
+            ledger: Ledger::default(),
             clients: Clients::default(),
         }
     }

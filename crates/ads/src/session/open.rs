@@ -6,6 +6,7 @@ use super::gate::Accepted;
 use super::target::Target;
 use super::{Change, Protocol, Session};
 use tidegate_model::{Name, ResourceType};
+use tidegate_xds::Resource;
 
 impl Session {
     /// Begins to serve a type that was asked for, if there is a seal.
@@ -14,6 +15,9 @@ impl Session {
             return;
         }
         let Opened::Asked(opening) = std::mem::replace(&mut self.books[kind].opened, Opened::Yes) else { return };
+        if !opening.is_warm() {
+            self.forget_rejections(kind);
+        }
         match kind {
             ResourceType::Cluster | ResourceType::Listener => self.open_whole(kind, &opening),
             ResourceType::Endpoints => self.open_endpoints(&opening),
@@ -114,17 +118,30 @@ impl Session {
         if opening.version.is_empty() {
             return false;
         }
-        let versions = names.iter().filter_map(|name| Some((&**name, self.target.get(kind, name)?.version)));
-        if Fold::of(versions).to_string() != opening.version {
+        let forms: Vec<(&Name, Resource)> =
+            names.iter().filter_map(|name| Some((name, self.kept(kind, name)?))).collect();
+        if Fold::of(forms.iter().map(|(name, form)| (&***name, form.version))).to_string() != opening.version {
             return false;
         }
-        for name in names {
-            let held = Held::of(self.target.get(kind, name));
-            self.begin(kind, name, held);
+        let forms: Vec<(Name, Resource)> = forms.into_iter().map(|(name, form)| (name.clone(), form)).collect();
+        for name in names.iter().filter(|name| forms.iter().all(|(kept, _)| kept != *name)) {
+            self.begin(kind, name, Held::Nothing);
+        }
+        for (name, form) in forms {
+            self.begin(kind, &name, Held::Form(form));
         }
         self.books[kind].sent_version.clone_from(&opening.version);
         self.books[kind].acked_version.clone_from(&opening.version);
         true
+    }
+
+    /// What a client that is up to date holds: of what it rejects the form that it accepted before.
+    fn kept(&self, kind: ResourceType, name: &Name) -> Option<Resource> {
+        let wanted = self.target.get(kind, name)?;
+        match self.books[kind].rejection(name, wanted) {
+            Some(rejected) => rejected.kept.clone(),
+            None => Some(wanted.clone()),
+        }
     }
 
     /// Delta: the client says what it brings.
@@ -282,7 +299,9 @@ impl Session {
             if !self.books[kind].is_open() {
                 continue;
             }
-            for name in self.target.changed(&newer, kind) {
+            let changed = self.target.changed(&newer, kind);
+            self.acquit(kind, &changed);
+            for name in changed {
                 let books = &mut self.books[kind];
                 if kind != ResourceType::Endpoints && !books.subscription.covers(&name) {
                     continue;

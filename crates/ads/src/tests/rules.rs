@@ -36,7 +36,7 @@ fn delta(kind: ResourceType, nonce: &str, subscribe: &[&str], unsubscribe: &[&st
 fn sent(replies: Vec<Reply>) -> Vec<Response> {
     let response = |reply| match reply {
         Reply::Send(response) => Some(response),
-        Reply::Observe(_) | Reply::Close(_) => None,
+        Reply::Observe(_) | Reply::Remember(_) | Reply::Close(_) => None,
     };
     replies.into_iter().filter_map(response).collect()
 }

@@ -20,6 +20,8 @@ pub(super) struct World {
     pub(super) secrets: BTreeMap<String, String>,
     /// Clusters by table and host.
     pub(super) tables: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// Cluster that an entry forwards to in place of the one that it is named after.
+    pub(super) retargets: BTreeMap<String, String>,
     /// Whether the Gateway is there.
     pub(super) served: bool,
     rows: BTreeSet<Row>,
@@ -36,6 +38,7 @@ impl World {
             listeners: BTreeMap::from([("http".to_owned(), "http".to_owned())]),
             secrets: BTreeMap::new(),
             tables: BTreeMap::from([("http".to_owned(), BTreeMap::new())]),
+            retargets: BTreeMap::new(),
             served: true,
             rows: BTreeSet::new(),
             store: Store::new(),
@@ -61,6 +64,13 @@ impl World {
     /// The host is gone.
     pub(super) fn unroute(&mut self, host: &str) -> &mut Self {
         self.tables.get_mut("http").unwrap().remove(host);
+        self
+    }
+
+    /// What forwards to the cluster forwards to another one from now on.
+    pub(super) fn retarget(&mut self, cluster: &str, to: &str) -> &mut Self {
+        self.endpoints.entry(to.to_owned()).or_insert_with(|| vec!["10.0.0.1".to_owned()]);
+        self.retargets.insert(cluster.to_owned(), to.to_owned());
         self
     }
 
@@ -110,9 +120,10 @@ impl World {
         for (table, hosts) in &self.tables {
             rows.insert(Row::Table(gateway.clone(), Name::from(table)));
             for (host, clusters) in hosts {
-                members.extend(clusters.iter().filter(|cluster| **cluster != INVALID_CLUSTER).cloned());
+                let target = |cluster: &String| self.retargets.get(cluster).unwrap_or(cluster).clone();
+                members.extend(clusters.iter().map(target).filter(|cluster| *cluster != INVALID_CLUSTER));
                 let hostname = Hostname::new(host);
-                let entries = clusters.iter().map(|cluster| encode::entry(&entry(host, cluster))).collect();
+                let entries = clusters.iter().map(|name| encode::entry(&entry(host, name, &target(name)))).collect();
                 let content = Arc::new(encode::virtual_host(&hostname, entries));
                 rows.insert(Row::VirtualHost(gateway.clone(), Name::from(table), hostname, content));
             }
@@ -130,7 +141,7 @@ impl World {
     }
 }
 
-fn entry(host: &str, cluster: &str) -> ir::Entry {
+fn entry(host: &str, name: &str, cluster: &str) -> ir::Entry {
     let target = ir::Target {
         cluster: Name::from(cluster),
         weight: 1,
@@ -138,9 +149,9 @@ fn entry(host: &str, cluster: &str) -> ir::Entry {
         response_headers: HeaderModifier::default(),
     };
     ir::Entry {
-        id: Name::from(format!("{host}/{cluster}")),
+        id: Name::from(format!("{host}/{name}")),
         matcher: HttpMatch {
-            path: PathMatch::Prefix(Name::from(format!("/{cluster}"))),
+            path: PathMatch::Prefix(Name::from(format!("/{name}"))),
             headers: Vec::new(),
             query: Vec::new(),
             method: None,
