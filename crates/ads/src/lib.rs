@@ -11,7 +11,7 @@ mod identity;
 
 pub mod session;
 
-pub mod ledger;
+mod remembered;
 
 mod secrets;
 
@@ -24,8 +24,8 @@ mod clients;
 mod metrics;
 
 pub use clients::{ClientStats, Clients};
-pub use ledger::Ledger;
 pub use metrics::{Counter, CounterPerType, Metrics};
+pub use remembered::Remembered;
 pub use service::{Clock, Config, Error, serve};
 
 /// The messages of both protocols to a session's words and back, for peers that have no stream.

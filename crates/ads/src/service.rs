@@ -7,8 +7,8 @@
 mod stream;
 
 use crate::clients::Clients;
-use crate::ledger::Ledger;
 use crate::metrics::Metrics;
+use crate::remembered::Remembered;
 use crate::session::{Limits, Protocol, Sequencing};
 use http::{HeaderValue, Request, Response, header};
 use std::convert::Infallible;
@@ -51,7 +51,7 @@ pub struct Config {
     /// Counters. Clones of the configuration share them.
     pub metrics: Arc<Metrics>,
     /// What clients reject. Clones of the configuration share it.
-    pub ledger: Ledger,
+    pub remembered: Remembered,
     /// Who is connected. Clones of the configuration share it.
     pub clients: Clients,
 }
@@ -68,7 +68,7 @@ impl Default for Config {
             keepalive: Duration::from_secs(30),
             vault: Vault::new(),
             metrics: Arc::default(),
-            ledger: Ledger::default(),
+            remembered: Remembered::default(),
             clients: Clients::default(),
         }
     }

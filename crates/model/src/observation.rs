@@ -83,7 +83,7 @@ pub struct Refusal {
     pub kind: ResourceType,
     /// The name of the resource.
     pub name: Name,
-    /// Names of the listeners that suffer.
+    /// The Gateway's listeners that suffer, by their names there.
     pub listeners: Vec<Name>,
     /// Ids of the entries that suffer: those of the table that are refused, or that name the cluster.
     pub entries: Vec<Name>,

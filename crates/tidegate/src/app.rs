@@ -5,6 +5,8 @@
 
 mod follow;
 
+mod state;
+
 pub(crate) mod view;
 
 use crate::clock::Clock;
@@ -14,6 +16,7 @@ use crate::fleet::{EnvoyConfig, Fleet};
 use crate::supervise::{STOP_LIMIT, Supervisor};
 use anyhow::{Context, anyhow};
 use follow::Follower;
+use state::State;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -55,6 +58,8 @@ pub struct AppConfig {
     pub admin: SocketAddr,
     /// File to record to.
     pub record: Option<PathBuf>,
+    /// Where what clients reject is kept over a restart; nowhere if not said.
+    pub state_dir: Option<PathBuf>,
     /// Dataflow workers, at least one.
     pub workers: usize,
     /// Controller name that classes must carry.
@@ -151,6 +156,10 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
     let Shown { sealed, ledger, seats } = shown(&mut supervisor, &config, &engine, &board, &clock, ads_address);
 
     let ads_config = config.for_ads(vault)?;
+    if let Some(dir) = &config.state_dir {
+        let state = State::open(dir, ads_config.remembered.clone(), clock())?;
+        supervisor.spawn("state", state.run(Arc::clone(&clock), stop.clone()));
+    }
     let (batches, queue) = mpsc::channel(SOURCE_QUEUE);
     let view = AppView {
         clock: Arc::clone(&clock),

@@ -7,6 +7,7 @@ use crate::choices::Choices;
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
+use tidegate_ads::Remembered;
 use tidegate_ads::messages::{encode, fill, from_delta, from_sotw};
 use tidegate_ads::session::{Ask, Client, Close, Limits, Protocol, Reply, Request, Session, TypeUrl};
 use tidegate_ads_client as client;
@@ -128,6 +129,14 @@ impl<'h> Served<'h> {
                 Reply::Observe(observation) => {
                     let text = format!("{observation:?}");
                     self.note(text.split_whitespace().next().unwrap_or_default(), seen);
+                }
+                Reply::Remember(rejections) => {
+                    let known = Remembered::default();
+                    let client = self.session.client().clone();
+                    known.put(&client, rejections.clone());
+                    let other = Remembered::default();
+                    other.restore(&known.to_json(), self.now).expect("what is written is read");
+                    assert_eq!(*other.get(&client), rejections);
                 }
                 Reply::Close(Close::TooManyNames { names, limit, .. }) => {
                     assert!(names > limit && limit == self.limits.max_names);

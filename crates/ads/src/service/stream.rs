@@ -200,8 +200,8 @@ impl StreamBody {
         let protocol = self.inbound.protocol();
         tracing::info!(client = %client.id, gateway = %client.gateway, %protocol, "client connected");
         self.since = (self.shared.clock)();
-        config.ledger.returned(&client);
-        let known = config.ledger.get(&client);
+        config.remembered.returned(&client);
+        let known = config.remembered.get(&client);
         self.session = Some(Session::remembering(protocol, client, limits, &known).with_sequencing(config.sequencing));
     }
 
@@ -270,7 +270,7 @@ impl StreamBody {
 
     fn remember(&self, rejections: Rejections) {
         if let Some(session) = &self.session {
-            self.shared.config.ledger.put(session.client(), rejections);
+            self.shared.config.remembered.put(session.client(), rejections);
         }
     }
 
@@ -328,7 +328,7 @@ impl Drop for StreamBody {
         config.metrics.streams.subtract(1);
         if let Some(mut session) = self.session.take() {
             config.clients.remove(self.number);
-            config.ledger.departed(session.client(), (self.shared.clock)());
+            config.remembered.departed(session.client(), (self.shared.clock)());
             tracing::info!(client = %session.client().id, "client disconnected");
             for reply in session.on_close() {
                 match reply {

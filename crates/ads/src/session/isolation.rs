@@ -327,9 +327,9 @@ impl Session {
     fn concerned(&self, kind: ResourceType, name: &Name) -> (Vec<Name>, Vec<Name>) {
         match kind {
             ResourceType::Cluster | ResourceType::Endpoints => (Vec::new(), self.target.entries_with(name)),
-            ResourceType::Listener => (vec![name.clone()], Vec::new()),
-            ResourceType::Secret => (self.target.listeners_with(name), Vec::new()),
-            ResourceType::Table => (self.target.listeners_of(name), Vec::new()),
+            ResourceType::Listener | ResourceType::Secret | ResourceType::Table => {
+                (self.target.owners(kind, name), Vec::new())
+            }
         }
     }
 

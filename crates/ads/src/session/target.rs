@@ -50,16 +50,17 @@ impl Target {
         self.view.members.contains(cluster)
     }
 
-    /// Listeners that name the secret, sorted.
-    pub(crate) fn listeners_with(&self, secret: &Name) -> Vec<Name> {
-        let uses = self.view.listeners.iter().filter(|(_, listener)| listener.secrets.contains(secret));
-        uses.map(|(name, _)| name.clone()).collect()
-    }
-
-    /// Listeners that name the table, sorted.
-    pub(crate) fn listeners_of(&self, table: &Name) -> Vec<Name> {
-        let uses = self.view.listeners.iter().filter(|(_, listener)| listener.tables.contains(table));
-        uses.map(|(name, _)| name.clone()).collect()
+    /// The Gateway's listeners that suffer when the client has not got this listener, secret or table, sorted.
+    pub(crate) fn owners(&self, kind: ResourceType, name: &Name) -> Vec<Name> {
+        let owners = self.view.listeners.iter().flat_map(|(listener, content)| {
+            content.owners.iter().filter(move |owner| match kind {
+                ResourceType::Listener => listener == name,
+                ResourceType::Secret => owner.secrets.contains(name),
+                ResourceType::Table => owner.table == *name,
+                ResourceType::Cluster | ResourceType::Endpoints => false,
+            })
+        });
+        owners.map(|owner| owner.listener.clone()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Ids of the entries that name the cluster, sorted, each once. Looks at every entry: for what happens rarely.

@@ -93,9 +93,10 @@ impl World {
         sealed
     }
 
-    fn chains(&self, table: &str) -> Vec<ir::Chain> {
+    fn chains(&self, listener: &str, table: &str) -> Vec<ir::Chain> {
         let certificates = self.secrets.keys().map(Name::from).collect();
-        vec![ir::Chain { hostname: Hostname::any(), table: Name::from(table), certificates }]
+        let listeners = vec![Name::from(listener)];
+        vec![ir::Chain { hostname: Hostname::any(), table: Name::from(table), certificates, listeners }]
     }
 
     fn rows_now(&self) -> BTreeSet<Row> {
@@ -112,7 +113,7 @@ impl World {
                 name: Name::from(listener),
                 addresses: vec![Name::from("127.0.0.1")],
                 port: 8000 + u16::try_from(index).unwrap(),
-                chains: self.chains(table),
+                chains: self.chains(listener, table),
             });
             rows.insert(Row::Listener(gateway.clone(), Arc::new(listener)));
         }

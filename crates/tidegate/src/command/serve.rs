@@ -57,6 +57,10 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
+    /// Directory in which to keep over a restart what proxies reject, so that nothing rejected is sent to them again
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+
     /// Dataflow threads: one is fastest for single changes, more for very large ones
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub workers: usize,
@@ -117,6 +121,7 @@ impl ControllerArgs {
             ads,
             admin: self.admin,
             record: self.record,
+            state_dir: self.state_dir,
             workers: self.workers,
             controller: self.controller,
             grace: self.grace,

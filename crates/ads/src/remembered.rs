@@ -23,7 +23,7 @@ type Key = (NamespacedName, Name);
 
 /// What clients reject. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub struct Remembered {
     clients: Arc<Mutex<BTreeMap<Key, Page>>>,
     changes: watch::Sender<u64>,
 }
@@ -35,13 +35,13 @@ struct Page {
     left: Option<Millis>,
 }
 
-impl Default for Ledger {
+impl Default for Remembered {
     fn default() -> Self {
-        Ledger { clients: Arc::default(), changes: watch::Sender::new(0) }
+        Remembered { clients: Arc::default(), changes: watch::Sender::new(0) }
     }
 }
 
-impl Ledger {
+impl Remembered {
     /// What the client rejects, as far as it is known.
     #[must_use]
     pub fn get(&self, client: &Client) -> Arc<Rejections> {
@@ -99,13 +99,13 @@ impl Ledger {
         self.lock().is_empty()
     }
 
-    /// Changes its value with every change of the ledger.
+    /// Changes its value with every change of the remembered.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Everything, as JSON text that [`Ledger::restore`] reads. Holds no key material: of secrets it has digests.
+    /// Everything, as JSON text that [`Remembered::restore`] reads. Holds no key material: of secrets it has digests.
     #[must_use]
     pub fn to_json(&self) -> String {
         let clients = self.lock();
@@ -114,7 +114,7 @@ impl Ledger {
         serde_json::to_string_pretty(&file).expect("texts and numbers are JSON")
     }
 
-    /// Takes what [`Ledger::to_json`] wrote, by another process maybe. Everybody counts as having left at `millis`.
+    /// Takes what [`Remembered::to_json`] wrote, by another process maybe. Everybody counts as having left at `millis`.
     ///
     /// # Errors
     ///
@@ -273,23 +273,23 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back_by_another_process() {
-        let ledger = Ledger::default();
-        ledger.put(&client(1, "envoy-0"), rejections());
-        let other = Ledger::default();
-        other.restore(&ledger.to_json(), 1_000).unwrap();
+        let remembered = Remembered::default();
+        remembered.put(&client(1, "envoy-0"), rejections());
+        let other = Remembered::default();
+        other.restore(&remembered.to_json(), 1_000).unwrap();
         assert_eq!(*other.get(&client(7, "envoy-0")), rejections());
         assert!(other.get(&client(1, "envoy-1")).is_empty());
-        assert_eq!(other.to_json(), ledger.to_json());
+        assert_eq!(other.to_json(), remembered.to_json());
     }
 
     #[test]
     fn what_cannot_be_read_is_an_error_and_changes_nothing() {
-        let ledger = Ledger::default();
-        ledger.put(&client(1, "envoy-0"), rejections());
-        let json = ledger.to_json();
+        let remembered = Remembered::default();
+        remembered.put(&client(1, "envoy-0"), rejections());
+        let json = remembered.to_json();
         let version = Version::of(b"bad").to_string();
         for bad in ["", "{}", &json.replace("\"format\": 1", "\"format\": 2"), &json.replace(&version, "zz")] {
-            let other = Ledger::default();
+            let other = Remembered::default();
             assert!(other.restore(bad, 0).is_err(), "{bad}");
             assert!(other.is_empty());
         }
@@ -297,26 +297,26 @@ mod tests {
 
     #[test]
     fn who_left_is_forgotten_after_a_grace_and_who_rejects_nothing_at_once() {
-        let ledger = Ledger::default();
+        let remembered = Remembered::default();
         let (stays, leaves) = (client(1, "stays"), client(2, "leaves"));
-        ledger.put(&stays, rejections());
-        ledger.put(&leaves, rejections());
-        ledger.departed(&leaves, 5_000);
-        ledger.sweep(5_000 + GRACE - 1);
-        assert_eq!(ledger.len(), 2);
-        ledger.sweep(5_000 + GRACE);
-        assert_eq!(ledger.len(), 1);
-        ledger.put(&stays, Rejections::default());
-        assert!(ledger.is_empty());
+        remembered.put(&stays, rejections());
+        remembered.put(&leaves, rejections());
+        remembered.departed(&leaves, 5_000);
+        remembered.sweep(5_000 + GRACE - 1);
+        assert_eq!(remembered.len(), 2);
+        remembered.sweep(5_000 + GRACE);
+        assert_eq!(remembered.len(), 1);
+        remembered.put(&stays, Rejections::default());
+        assert!(remembered.is_empty());
     }
 
     #[test]
     fn a_new_stream_of_the_client_ends_its_grace() {
-        let ledger = Ledger::default();
-        ledger.put(&client(1, "envoy"), rejections());
-        ledger.departed(&client(1, "envoy"), 0);
-        ledger.returned(&client(2, "envoy"));
-        ledger.sweep(GRACE * 2);
-        assert_eq!(ledger.len(), 1);
+        let remembered = Remembered::default();
+        remembered.put(&client(1, "envoy"), rejections());
+        remembered.departed(&client(1, "envoy"), 0);
+        remembered.returned(&client(2, "envoy"));
+        remembered.sweep(GRACE * 2);
+        assert_eq!(remembered.len(), 1);
     }
 }
