@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// How long a client that left is remembered, in milliseconds. Envoy comes back within half a minute; a rollout of
 /// controllers may take a few.
-pub const GRACE: Millis = 10 * 60 * 1000;
+const GRACE: Millis = 10 * 60 * 1000;
 
 /// Clients of which rejections are kept. Whoever is above that is tried again when it reconnects.
 const MAX_CLIENTS: usize = 10_000;
