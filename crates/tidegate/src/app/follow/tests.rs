@@ -4,7 +4,7 @@ use super::*;
 use serde_json::json;
 use tidegate_engine::{Config, Engine};
 use tidegate_log::{Header, Object, Reader, Writer};
-use tidegate_model::{CONTROLLER_NAME, ClientId, Kind, Name, NamespacedName, ResourceType};
+use tidegate_model::{CONTROLLER_NAME, ClientId, Kind, Name, NamespacedName, Refusal, ResourceType};
 use tokio::task::JoinSet;
 
 fn world() -> Vec<Event> {
