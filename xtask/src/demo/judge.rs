@@ -133,7 +133,8 @@ mod tests {
         assert_eq!(verdict(0, proxy(500)), Verdict::Wrong);
         assert_eq!(verdict(1, proxy(503)), Verdict::Wrong);
         assert_eq!(verdict(0, Outcome::Failed("reset".to_owned())), Verdict::Wrong);
-        let backend_503 = Outcome::Backend { status: 503, service: "a".to_owned(), pod: String::new(), proto: String::new() };
+        let backend_503 =
+            Outcome::Backend { status: 503, service: "a".to_owned(), pod: String::new(), proto: String::new() };
         assert_eq!(verdict(0, backend_503), Verdict::Wrong);
     }
 }
