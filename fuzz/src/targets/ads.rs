@@ -313,7 +313,8 @@ pub(super) fn clients(input: &[u8]) -> Seen {
     let protocol = protocol(&mut choices);
     let (patient, rejects) = (choices.chance(50), choices.chance(25));
     let pin_ms = if patient { 100_000_000 } else { 1_000 };
-    let limits = Limits { grace_ms: *choices.pick(&[5_000, 0]), pin_ms, drain_ms: 0, max_inflight: 64, max_names: 1_000 };
+    let limits =
+        Limits { grace_ms: *choices.pick(&[5_000, 0]), pin_ms, drain_ms: 0, max_inflight: 64, max_names: 1_000 };
     let histories = histories();
     let mut peers = Peers::new(protocol, choices.pick(histories), limits);
     for _ in 0..200 {
