@@ -3,6 +3,7 @@
 mod eager;
 mod harness;
 mod loopback;
+mod publication;
 mod random;
 mod rejections;
 mod rules;
