@@ -28,30 +28,38 @@ impl<K: Ord + Clone> Halving<K> {
         self.0.iter().take(self.0.len().div_ceil(2)).cloned().collect()
     }
 
-    /// All of these together were rejected. Returns the culprit, once there is no other.
-    pub(crate) fn rejected(&mut self, tried: BTreeSet<K>) -> Option<K> {
-        // A response that was sent before the last answer came may have held more than what is suspected by now: that
-        // tells nothing new.
-        if self.0.is_empty() || tried.is_subset(&self.0) {
+    /// All of these together were rejected. Returns the culprit, once there is no other; or everybody who may be, if the
+    /// trial was none, because it could not leave the others out: then there is no way to tell.
+    pub(crate) fn rejected(&mut self, tried: BTreeSet<K>) -> BTreeSet<K> {
+        if self.0.is_empty() {
             self.0 = tried;
+            return self.culprit();
         }
+        let common: BTreeSet<K> = tried.intersection(&self.0).cloned().collect();
+        if common.is_empty() {
+            return tried;
+        }
+        if common.len() == self.0.len() {
+            return std::mem::take(&mut self.0);
+        }
+        self.0 = common;
         self.culprit()
     }
 
     /// These were accepted. Returns the culprit if there is no other suspect any more.
-    pub(crate) fn accepted(&mut self, tried: &BTreeSet<K>) -> Option<K> {
+    pub(crate) fn accepted(&mut self, tried: &BTreeSet<K>) -> BTreeSet<K> {
         self.retain(|suspect| !tried.contains(suspect))
     }
 
     /// Forgets suspects that are wanted no more. Returns the culprit if no other is left.
-    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&K) -> bool) -> Option<K> {
+    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&K) -> bool) -> BTreeSet<K> {
         let before = self.0.len();
         self.0.retain(is_wanted);
-        if self.0.len() < before { self.culprit() } else { None }
+        if self.0.len() < before { self.culprit() } else { BTreeSet::new() }
     }
 
-    fn culprit(&mut self) -> Option<K> {
-        if self.0.len() == 1 { self.0.pop_first() } else { None }
+    fn culprit(&mut self) -> BTreeSet<K> {
+        if self.0.len() == 1 { std::mem::take(&mut self.0) } else { BTreeSet::new() }
     }
 }
 
@@ -67,16 +75,14 @@ mod tests {
         while !open.is_empty() {
             let tried = if halving.is_on() { halving.trial() } else { open.clone() };
             responses += 1;
-            let culprit = if tried.iter().any(|key| bad.contains(key)) {
+            let culprits = if tried.iter().any(|key| bad.contains(key)) {
                 halving.rejected(tried)
             } else {
                 open.retain(|key| !tried.contains(key));
                 halving.accepted(&tried)
             };
-            if let Some(culprit) = culprit {
-                open.remove(&culprit);
-                found.insert(culprit);
-            }
+            open.retain(|key| !culprits.contains(key));
+            found.extend(culprits);
         }
         (found, responses)
     }
@@ -106,16 +112,20 @@ mod tests {
     #[test]
     fn a_suspect_that_is_wanted_no_more_leaves_the_other_as_the_culprit() {
         let mut halving = Halving::default();
-        assert_eq!(halving.rejected(BTreeSet::from([1, 2])), None);
-        assert_eq!(halving.retain(|key| *key != 1), Some(2));
+        assert_eq!(halving.rejected(BTreeSet::from([1, 2])), BTreeSet::new());
+        assert_eq!(halving.retain(|key| *key != 1), BTreeSet::from([2]));
         assert!(!halving.is_on());
     }
 
+    /// Whatever is rejected, the suspects get fewer.
     #[test]
-    fn a_rejection_of_more_than_the_suspects_tells_nothing() {
+    fn a_trial_that_held_others_too_comes_to_an_end() {
         let mut halving = Halving::default();
+        halving.rejected(BTreeSet::from([1, 2, 3, 4]));
+        assert_eq!(halving.rejected(BTreeSet::from([1, 2, 9])), BTreeSet::new());
+        assert_eq!(halving.rejected(BTreeSet::from([1, 2, 9])), BTreeSet::from([1, 2]));
+        assert!(!halving.is_on());
         halving.rejected(BTreeSet::from([1, 2]));
-        assert_eq!(halving.rejected(BTreeSet::from([1, 2, 3, 4])), None);
-        assert_eq!(halving.trial(), BTreeSet::from([1]));
+        assert_eq!(halving.rejected(BTreeSet::from([7, 8])), BTreeSet::from([7, 8]));
     }
 }

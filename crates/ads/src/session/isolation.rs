@@ -48,8 +48,12 @@ impl Session {
         let books = &mut self.books[kind];
         books.nacks += 1;
         let whole = self.protocol == Protocol::Sotw && matches!(kind, ResourceType::Cluster | ResourceType::Listener);
-        // A complete response that was on its way repeats what was rejected before: that explains it.
-        let explained = whole && sent.nonce < books.judged_below;
+        // Sent before the last answer was known: a complete response repeats what was rejected, that explains it; and
+        // what is tried by now it does not tell.
+        let stale = sent.nonce < books.judged_below;
+        let explained = stale && (whole || books.suspects.is_on());
+        // What the client has cannot be repeated in the trials if it is not known.
+        let blind = whole && sent.changes.iter().any(|change| matches!(change.before, Held::Unknown | Held::Listed(_)));
         books.judged_below = self.next_nonce;
         let named = rejection::named(bounded, resources.iter().map(|(name, _)| name));
         let carried: BTreeSet<Name> = resources.iter().map(|(name, _)| name.clone()).collect();
@@ -61,7 +65,7 @@ impl Session {
         let nothing_applied = named.is_empty();
         match kind {
             ResourceType::Listener | ResourceType::Table => {
-                self.reject_tables(kind, &sent, &blamed, &clean);
+                self.reject_tables(kind, &sent, &blamed, stale, &clean);
                 self.gates[kind].reject(sent.nonce, nothing_applied);
                 self.uses_changed = true;
             }
@@ -102,7 +106,9 @@ impl Session {
             match kind {
                 // Judged by its entries.
                 ResourceType::Table => {}
-                ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener if nothing_applied => {
+                ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener
+                    if nothing_applied && !blind =>
+                {
                     self.books[kind].suspects_kept.extend(accepted.map(|accepted| (name.clone(), accepted)));
                     suspects.insert(name);
                 }
@@ -114,8 +120,8 @@ impl Session {
         }
         if !suspects.is_empty() {
             self.books[kind].suspects_detail = clean.clone();
-            let culprit = self.books[kind].suspects.rejected(suspects);
-            self.convict(kind, culprit);
+            let culprits = self.books[kind].suspects.rejected(suspects);
+            self.convict(kind, culprits);
         }
         if kind == ResourceType::Table {
             self.recompose();
@@ -131,7 +137,7 @@ impl Session {
     }
 
     /// A table is judged by its entries; one that has no new entry is bad as a whole.
-    fn reject_tables(&mut self, kind: ResourceType, sent: &Sent, blamed: &BTreeSet<Name>, detail: &Name) {
+    fn reject_tables(&mut self, kind: ResourceType, sent: &Sent, blamed: &BTreeSet<Name>, stale: bool, detail: &Name) {
         if kind != ResourceType::Table {
             return;
         }
@@ -140,6 +146,9 @@ impl Session {
             let gate = &self.gates[kind];
             let Some(table) = gate.sent_table(&change.name, sent.nonce).cloned() else { continue };
             let verdict = self.verdicts.entry(change.name.clone()).or_default();
+            if stale && verdict.is_trying() {
+                continue;
+            }
             let accepted = gate.accepted_table(&change.name).map(|table| &**table);
             if !verdict.reject(&table, accepted, detail.clone()) {
                 let kept = accepted.map(|table| table.resource().clone());
@@ -155,8 +164,8 @@ impl Session {
             ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener => {
                 if self.books[kind].suspects.is_on() {
                     let tried = sent.changes.iter().map(|change| change.name.clone()).collect();
-                    let culprit = self.books[kind].suspects.accepted(&tried);
-                    self.convict(kind, culprit);
+                    let culprits = self.books[kind].suspects.accepted(&tried);
+                    self.convict(kind, culprits);
                 }
             }
             ResourceType::Table => {
@@ -182,19 +191,22 @@ impl Session {
     /// Forgets suspects whose content changes. Call it before it does.
     pub(super) fn acquit(&mut self, kind: ResourceType, changed: &BTreeSet<Name>) {
         if self.books[kind].suspects.is_on() {
-            let culprit = self.books[kind].suspects.retain(|suspect| !changed.contains(suspect));
-            self.convict(kind, culprit);
+            let culprits = self.books[kind].suspects.retain(|suspect| !changed.contains(suspect));
+            self.convict(kind, culprits);
         }
     }
 
-    fn convict(&mut self, kind: ResourceType, culprit: Option<Name>) {
-        let Some(name) = culprit else { return };
-        let Some(wanted) = self.target.get(kind, &name) else { return };
-        let version = wanted.version;
+    fn convict(&mut self, kind: ResourceType, culprits: BTreeSet<Name>) {
+        for name in &culprits {
+            let Some(version) = self.target.get(kind, name).map(|wanted| wanted.version) else { continue };
+            let books = &self.books[kind];
+            let (detail, kept) = (books.suspects_detail.clone(), books.suspects_kept.get(name).cloned());
+            self.park(kind, name, RejectedResource { version, detail, kept });
+        }
         let books = &mut self.books[kind];
-        let (detail, kept) = (books.suspects_detail.clone(), books.suspects_kept.remove(&name));
-        books.suspects_kept.clear();
-        self.park(kind, &name, RejectedResource { version, detail, kept });
+        if !books.suspects.is_on() {
+            books.suspects_kept.clear();
+        }
     }
 
     fn park(&mut self, kind: ResourceType, name: &Name, rejected: RejectedResource) {

@@ -1,6 +1,6 @@
 //! Where a client starts, and what changes when its subscription or the seal does.
 
-use super::books::{Held, Opened, Opening};
+use super::books::{Held, Opened, Opening, RejectedResource};
 use super::fold::Fold;
 use super::gate::Accepted;
 use super::target::Target;
@@ -42,7 +42,13 @@ impl Session {
         // A cluster that the client does not hold must not be taken for one that it does: it would be used at once.
         let unknown = warm && kind == ResourceType::Listener;
         for name in &names {
-            self.begin(kind, name, if unknown { Held::Unknown } else { Held::Nothing });
+            let held = match self.rejection(kind, name) {
+                // Repeated, what the client rejects would have everything rejected again.
+                Some(rejected) => Held::of(rejected.kept.as_ref()),
+                None if unknown => Held::Unknown,
+                None => Held::Nothing,
+            };
+            self.begin(kind, name, held);
         }
         let books = &mut self.books[kind];
         books.must_answer = self.protocol == Protocol::Sotw;
@@ -135,12 +141,16 @@ impl Session {
         true
     }
 
+    /// What is known of the client's rejection of what it shall have under this name.
+    fn rejection(&self, kind: ResourceType, name: &Name) -> Option<&RejectedResource> {
+        self.books[kind].rejection(name, self.target.get(kind, name)?)
+    }
+
     /// What a client that is up to date holds: of what it rejects the form that it accepted before.
     fn kept(&self, kind: ResourceType, name: &Name) -> Option<Resource> {
-        let wanted = self.target.get(kind, name)?;
-        match self.books[kind].rejection(name, wanted) {
+        match self.rejection(kind, name) {
             Some(rejected) => rejected.kept.clone(),
-            None => Some(wanted.clone()),
+            None => self.target.get(kind, name).cloned(),
         }
     }
 

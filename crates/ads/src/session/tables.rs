@@ -87,18 +87,17 @@ impl TableVerdict {
             return false;
         }
         self.detail = detail;
-        if let Some(culprit) = self.suspects.rejected(tried) {
-            self.blame(culprit, accepted);
-        }
+        // The answer that is tried alone is nobody's accomplice.
+        let culprits = if self.answer.is_some() { tried } else { self.suspects.rejected(tried) };
+        culprits.into_iter().for_each(|culprit| self.blame(culprit, accepted));
         true
     }
 
     /// The client accepted the table `sent`, when it had `before`.
     pub(crate) fn accept(&mut self, sent: &Table, before: Accepted<'_>) {
-        if self.suspects.is_on()
-            && let Some(culprit) = self.suspects.accepted(&new_forms(&sent.hosts, before))
-        {
-            self.blame(culprit, before);
+        if self.suspects.is_on() {
+            let culprits = self.suspects.accepted(&new_forms(&sent.hosts, before));
+            culprits.into_iter().for_each(|culprit| self.blame(culprit, before));
         }
     }
 
@@ -134,8 +133,9 @@ impl TableVerdict {
                 break table(wanted, hosts);
             }
             let new = new_forms(&hosts, accepted);
-            if let Some(culprit) = self.suspects.retain(|suspect| new.contains(suspect)) {
-                self.blame(culprit, accepted);
+            let culprits = self.suspects.retain(|suspect| new.contains(suspect));
+            if !culprits.is_empty() {
+                culprits.into_iter().for_each(|culprit| self.blame(culprit, accepted));
                 continue;
             }
             self.answer = self.answer.take().filter(|answer| new.contains(answer));

@@ -144,7 +144,12 @@ impl Harness {
                 return;
             }
         }
-        panic!("session and client never come to rest");
+        let last: Vec<String> = self.take_log().into_iter().rev().take(6).collect();
+        panic!(
+            "session and client never come to rest: {last:?} {:?} {:?}",
+            self.observations.iter().rev().take(3).collect::<Vec<_>>(),
+            self.stats().types[0]
+        );
     }
 
     /// Lets time pass and does what falls due, in its order.

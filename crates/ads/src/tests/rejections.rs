@@ -2,7 +2,7 @@
 
 use super::harness::{BOTH, CDS, EDS, Harness, LDS, RDS, SDS};
 use super::world::World;
-use crate::session::{Limits, Protocol};
+use crate::session::{Limits, Protocol, Rejections};
 use prost::Message;
 use tidegate_ads_client::{Rejection, Violation};
 use tidegate_model::{Observation, Refusal, ResourceType};
@@ -442,5 +442,73 @@ fn a_refused_cluster_holds_up_no_table() {
         assert_eq!(harness.stats().overdue_pins, 0, "{protocol}");
         assert_eq!(harness.stats().pinned, 0, "{protocol}");
         assert_eq!(actions(&harness, "b.example").len(), 1);
+    }
+}
+
+#[test]
+fn what_a_client_has_instead_survives_a_restart_in_which_other_things_changed() {
+    for protocol in BOTH {
+        for kind in [CDS, LDS] {
+            for named in [false, true] {
+                let mut world = shop();
+                world.listeners.insert("other".to_owned(), "http".to_owned());
+                let mut harness = Harness::running(protocol, &mut world);
+                let name = if kind == CDS { "a" } else { "http" };
+                let old = harness.envoy.holds(kind)[name].clone();
+                world.h2.insert("a".to_owned());
+                world.listeners.insert("http".to_owned(), "moved".to_owned());
+                world.route_in("moved", "m.example", &["a"]);
+                // How HTTP/2 is encoded: explicit_http_config { http2_protocol_options {} }.
+                let new = if kind == CDS { "\u{1a}\u{2}\u{12}\u{0}" } else { "moved" };
+                harness.envoy.options().rejections.push(reject(kind, name, Some(new), named));
+                harness.seal(&mut world);
+                harness.run();
+                harness.pass(60_000);
+                assert!(harness.envoy.rejections() > 0);
+                assert_eq!(harness.envoy.holds(kind)[name], old);
+                let rejections = harness.envoy.rejections();
+                world.route("n.example", &["n"]).listeners.insert("third".to_owned(), "http".to_owned());
+                let sealed = world.seal();
+                harness.reconnect(Some(sealed));
+                harness.run();
+                harness.pass(60_000);
+                let what = format!("{protocol} {} named: {named}", kind.short());
+                assert_eq!(harness.envoy.rejections(), rejections, "{what}");
+                assert_eq!(harness.envoy.holds(kind)[name], old, "{what}");
+                assert!(harness.envoy.holds(CDS).contains_key("n") && harness.envoy.holds(LDS).contains_key("third"));
+                assert_eq!(refused(&harness).len(), 1, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_that_rejects_all_that_it_is_sent_is_sent_it_once_or_few_times() {
+    for protocol in BOTH {
+        for kind in [CDS, EDS, LDS, RDS] {
+            for reconnects in [false, true] {
+                let mut world = shop();
+                world.listeners.insert("other".to_owned(), "http".to_owned());
+                let mut harness = Harness::running(protocol, &mut world);
+                for name in ["a", "b", "c", "d", "z", "http", "other", "more"] {
+                    harness.envoy.options().rejections.push(reject(kind, name, None, false));
+                }
+                for name in ["b", "c", "d"] {
+                    world.route(&format!("{name}.example"), &[name]).h2.insert("a".to_owned());
+                }
+                world.listeners.insert("more".to_owned(), "http".to_owned());
+                if reconnects {
+                    harness.rejections = Rejections::default();
+                    let sealed = world.seal();
+                    harness.reconnect(Some(sealed));
+                } else {
+                    harness.seal(&mut world);
+                }
+                harness.run();
+                harness.pass(600_000);
+                let rejections = harness.envoy.rejections();
+                assert!((1..40).contains(&rejections), "{protocol} {} {rejections}", kind.short());
+            }
+        }
     }
 }
