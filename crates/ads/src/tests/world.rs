@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name, NamespacedName, PathMatch, Upstream};
-use tidegate_xds::{Row, Sealed, Store, Variants, encode, ir};
+use tidegate_xds::{Resource, Row, Sealed, Store, Variants, encode, ir};
 
 /// The Gateway that everything here belongs to.
 pub(super) const GATEWAY: &str = "shop/public";
@@ -22,6 +22,8 @@ pub(super) struct World {
     pub(super) tables: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     /// Cluster that an entry forwards to in place of the one that it is named after.
     pub(super) retargets: BTreeMap<String, String>,
+    /// Clusters that a listener names directly, as one of TCP does.
+    pub(super) direct: BTreeMap<String, Vec<String>>,
     /// Whether the Gateway is there.
     pub(super) served: bool,
     rows: BTreeSet<Row>,
@@ -39,6 +41,7 @@ impl World {
             secrets: BTreeMap::new(),
             tables: BTreeMap::from([("http".to_owned(), BTreeMap::new())]),
             retargets: BTreeMap::new(),
+            direct: BTreeMap::new(),
             served: true,
             rows: BTreeSet::new(),
             store: Store::new(),
@@ -108,16 +111,25 @@ impl World {
         rows.insert(Row::Gateway(gateway.clone()));
         let secrets = self.secrets.iter().map(|(name, digest)| encode::secret_ref(Name::from(name), digest));
         rows.extend(secrets.map(|secret| Row::Secret(gateway.clone(), secret)));
+        let mut members = BTreeSet::new();
         for (index, (listener, table)) in self.listeners.iter().enumerate() {
-            let listener = encode::listener(&ir::Listener {
+            let direct = self.direct.get(listener).cloned().unwrap_or_default();
+            let mut encoded = encode::listener(&ir::Listener {
                 name: Name::from(listener),
                 addresses: vec![Name::from("127.0.0.1")],
                 port: 8000 + u16::try_from(index).unwrap(),
                 chains: self.chains(listener, table),
             });
-            rows.insert(Row::Listener(gateway.clone(), Arc::new(listener)));
+            if !direct.is_empty() {
+                // Stands in for a TCP proxy: a field that nobody knows, so that the content differs.
+                let mut bytes = encoded.resource.bytes.to_vec();
+                prost::encoding::string::encode(1_000, &direct.join(" "), &mut bytes);
+                encoded.resource = Resource::new(encoded.resource.name, bytes.into());
+                encoded.clusters = direct.iter().map(Name::from).collect();
+            }
+            members.extend(direct);
+            rows.insert(Row::Listener(gateway.clone(), Arc::new(encoded)));
         }
-        let mut members = BTreeSet::new();
         for (table, hosts) in &self.tables {
             rows.insert(Row::Table(gateway.clone(), Name::from(table)));
             for (host, clusters) in hosts {
