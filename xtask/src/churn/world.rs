@@ -134,7 +134,7 @@ pub(super) enum Form {
         mark: u32,
         /// Who may answer, and what the proxy speaks to it.
         backends: BTreeMap<String, &'static str>,
-        /// The Services that the route names, with their protocol: each is a cluster.
+        /// The clusters that may be picked. Those without weight are left out: whether they changed could not be seen.
         clusters: BTreeSet<String>,
     },
 }
@@ -175,25 +175,45 @@ impl World {
     }
 
     fn routed(&self, route: &Route) -> Form {
-        let speaks = |backend: Backend| match backend {
-            Backend::Pool(index) if self.pool[index].h2c => "HTTP/2.0",
-            Backend::Pool(_) | Backend::Own { .. } => "HTTP/1.1",
-        };
-        let answering = route.backends.iter().filter(|(_, weight)| *weight > 0);
-        let backends = answering.map(|(backend, _)| (backend.answers(), speaks(*backend))).collect();
-        let cluster = |backend: Backend| format!("{} by {}", backend.service(), speaks(backend));
-        let clusters = route.backends.iter().map(|(backend, _)| cluster(*backend)).collect();
-        Form::Routed { mark: route.mark, backends, clusters }
+        let answering = route.backends.iter().filter(|(_, weight)| *weight > 0).map(|(backend, _)| *backend);
+        let backends = answering.clone().map(|backend| (backend.answers(), self.speaks(backend))).collect();
+        Form::Routed { mark: route.mark, backends, clusters: answering.map(|backend| self.cluster(backend)).collect() }
     }
 
-    /// The clusters that some route names.
-    pub(super) fn clusters(&self) -> BTreeSet<String> {
-        let mut clusters = BTreeSet::new();
-        for form in self.forms() {
-            if let Form::Routed { clusters: more, .. } = form {
-                clusters.extend(more);
-            }
+    /// What the proxy speaks to a Service.
+    fn speaks(&self, backend: Backend) -> &'static str {
+        match backend {
+            Backend::Pool(index) if self.pool[index].h2c => "HTTP/2.0",
+            Backend::Pool(_) | Backend::Own { .. } => "HTTP/1.1",
         }
-        clusters
+    }
+
+    /// A Service with another protocol is another cluster.
+    fn cluster(&self, backend: Backend) -> String {
+        format!("{} by {}", backend.service(), self.speaks(backend))
+    }
+
+    /// The clusters that some route names, with weight or without.
+    pub(super) fn clusters(&self) -> BTreeSet<String> {
+        let open = self.doors.iter().filter(|door| door.open).map(|door| &door.route);
+        let routes = self.hosts.iter().chain(self.guests.iter().flatten()).chain(open);
+        routes.flat_map(|route| &route.backends).map(|(backend, _)| self.cluster(*backend)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_changes_no_form() {
+        let mut world = World::new();
+        world.hosts[0].backends = vec![(Backend::Pool(0), 0), (Backend::Pool(1), 1)];
+        let (form, clusters) = (world.forms()[0].clone(), world.clusters());
+        world.pool[0].h2c = true;
+        assert_eq!(world.forms()[0], form, "the Service has no weight here");
+        assert_ne!(world.clusters(), clusters, "its cluster is there all the same");
+        world.pool[1].h2c = false;
+        assert_ne!(world.forms()[0], form);
     }
 }
