@@ -191,7 +191,8 @@ impl Judge {
     /// A cluster that a client uses and that went while it had no controller is gone with the first complete list: the
     /// state-of-the-world protocol has no way to send what the new controller never knew.
     fn is_limit(&self, times: Times, answer: &Answer) -> bool {
-        let refused = matches!(answer.outcome, Outcome::Proxy { status: 503, .. });
+        // What Envoy answers for a cluster that it does not have.
+        let refused = matches!(answer.outcome, Outcome::Proxy { status: 500, .. });
         let lost = |form: &Form| match form {
             Form::Routed { clusters, .. } => !clusters.is_subset(&self.clusters),
             Form::NoListener | Form::NoHost => false,

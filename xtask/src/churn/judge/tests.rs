@@ -79,7 +79,7 @@ fn a_cluster_that_went_without_a_controller_is_a_limit_of_state_of_the_world_alo
         }
         world.doors[0].open = false;
         judge.begin(ms(101), &world, "all others elsewhere");
-        let refused = |sent| vec![answer(0, sent, 5, 0, proxy(503))];
+        let refused = |sent| vec![answer(0, sent, 5, 1, proxy(500))];
         judge.take(Duration::ZERO, refused(150));
         assert_eq!((judge.counts.failures, judge.counts.limit), (1, 0), "no kill yet");
         judge.killed(ms(200));
