@@ -154,6 +154,7 @@ fn group(row: &Row) -> Option<String> {
         | Row::VirtualHost(gateway, ..)
         | Row::Secret(gateway, _)
         | Row::Member(gateway, _) => of(gateway.as_str()),
+        Row::Held(held) => of(held.gateway.as_str()),
         Row::Cluster(name, _) | Row::Endpoints(name, _) => of(name),
         Row::Status(key, _) if key.kind.is_cluster_scoped() => of(key.name.name()),
         Row::Status(key, _) => of(key.name.namespace()),

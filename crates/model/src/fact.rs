@@ -230,6 +230,8 @@ pub struct RouteFact {
     pub hostnames: Vec<Hostname>,
     /// `spec.rules`, in order.
     pub rules: Vec<RuleFact>,
+    /// The annotation [`RETARGET_HOLD`](crate::RETARGET_HOLD) in milliseconds: this route's bound of a retarget hold.
+    pub retarget_hold: Option<u64>,
     /// What is wrong with it by itself. Not empty: no parent accepts the route and nothing of it is served.
     pub findings: Vec<Finding>,
 }

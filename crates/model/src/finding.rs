@@ -104,6 +104,8 @@ reasons! {
     RefNotPermitted,
     /// A kind that is needed could not be read.
     KindUnreadable,
+    /// What traffic shall go to has no usable endpoint yet.
+    AwaitingEndpoints,
     /// A proxy refused what was made of this object.
     Rejected,
 }

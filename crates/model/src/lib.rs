@@ -20,12 +20,15 @@ pub mod finding;
 
 pub mod status;
 
+mod held;
+
 pub mod observation;
 
 mod time;
 
 pub use fact::*;
 pub use finding::{Finding, Reason};
+pub use held::{Held, RETARGET_HOLD, RETARGET_HOLD_MAX_MS};
 pub use hostname::Hostname;
 pub use kind::{GroupKind, Kind, ObjectKey};
 pub use name::{Name, NamespacedName};

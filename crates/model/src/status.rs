@@ -98,6 +98,8 @@ pub enum ConditionType {
     Conflicted,
     /// Ours, on routes: False while a proxy rejects what was made of the route, absent otherwise.
     RouteProgrammed,
+    /// Entries of a route keep their previous target for a while; only there while they do.
+    Held,
 }
 
 impl ConditionType {
@@ -110,6 +112,7 @@ impl ConditionType {
             ConditionType::ResolvedRefs => "ResolvedRefs",
             ConditionType::Conflicted => "Conflicted",
             ConditionType::RouteProgrammed => "tidegate.dev/Programmed",
+            ConditionType::Held => "tidegate.dev/Held",
         }
     }
 }

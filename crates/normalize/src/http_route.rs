@@ -17,8 +17,8 @@ use filters::Place;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    Fact, Filter, Finding, GroupKind, Hostname, HttpMatch, Kind, Name, NamespacedName, ObjectKey, ParentFact,
-    PathMatch, PathModifier, Reason, RouteFact, RouteKey, RouteKind, RuleFact,
+    Fact, Filter, Finding, GroupKind, Hostname, HttpMatch, Kind, Millis, Name, NamespacedName, ObjectKey, ParentFact,
+    PathMatch, PathModifier, RETARGET_HOLD, RETARGET_HOLD_MAX_MS, Reason, RouteFact, RouteKey, RouteKind, RuleFact,
 };
 
 /// Bounds of the API.
@@ -36,6 +36,7 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
     let parents = parents(key, &spec.field("parentRefs"), report);
     let hostnames = hostnames(&spec.field("hostnames"), report);
     let rules = rules(key, &spec.field("rules"), report);
+    let retarget_hold = retarget_hold(root, report);
     let scope = spec.field("useDefaultGateways");
     if scope.is_present() {
         let message = "default Gateways are not supported and this is ignored; name the Gateway in parentRefs";
@@ -48,8 +49,27 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
         parents,
         hostnames,
         rules,
+        retarget_hold,
         findings: report.carry(),
     }))]
+}
+
+/// The route's own bound of a retarget hold. One that cannot be read is no reason not to serve the route: it is
+/// remarked upon, and the bound of the controller holds.
+fn retarget_hold(root: &Node<'_>, report: &mut Report) -> Option<Millis> {
+    let metadata = root.field("metadata");
+    let annotations = metadata.field("annotations");
+    let field = annotations.key(RETARGET_HOLD);
+    let text = field.text(report)?;
+    let millis = duration::millis(text).filter(|millis| *millis <= RETARGET_HOLD_MAX_MS);
+    if millis.is_none() {
+        let message = format!(
+            "{} is no duration from 0s to 1h, so the controller's own bound holds; write it as 5s, 500ms or 0s",
+            quote(text)
+        );
+        report.remark(Finding::new(Reason::UnsupportedValue, &field.path(), message));
+    }
+    millis
 }
 
 fn parents(key: &ObjectKey, list: &Node<'_>, report: &mut Report) -> Vec<ParentFact> {

@@ -4,8 +4,9 @@ use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
 use crate::names::{Backend, ClusterKey};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidegate_model::{BackendRef, Kind, Name, Reason, RouteFact, RouteKey, ServiceFact, Transport};
+use tidegate_model::{BackendRef, Kind, Name, Reason, RouteFact, RouteKey, ServiceFact, ServicePortFact, Transport};
 
 /// What a reference leads to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -81,10 +82,22 @@ pub(crate) fn resolve(target: &BackendRef, permitted: bool, service: Option<&Ser
             let known = service.ports.iter().map(|p| p.port.to_string()).collect::<Vec<_>>().join(", ");
             failed(Reason::BackendNotFound, format!("Service {name} has no TCP port {port}; it has {known}"))
         }
-        Some(found) => Resolution::Found(Backend {
-            cluster: ClusterKey { service: name.clone(), port: *port, upstream: found.upstream },
-            port_name: found.name.clone(),
-            transport: found.transport,
-        }),
+        Some(found) => Resolution::Found(backend(service, found)),
     }
+}
+
+fn backend(service: &ServiceFact, port: &ServicePortFact) -> Backend {
+    Backend {
+        cluster: ClusterKey { service: service.name.clone(), port: port.port, upstream: port.upstream },
+        port_name: port.name.clone(),
+        transport: port.transport,
+    }
+}
+
+/// Every backend that a reference to the Service can lead to.
+pub(crate) fn of_service(service: &ServiceFact) -> Vec<Backend> {
+    let mut seen = BTreeSet::new();
+    let is_backend = |port: &&ServicePortFact| port.transport == Transport::Tcp && service.external_name.is_none();
+    let ports = service.ports.iter().filter(is_backend).filter(|port| seen.insert(port.port));
+    ports.map(|port| backend(service, port)).collect()
 }

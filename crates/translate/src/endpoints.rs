@@ -64,6 +64,14 @@ pub(crate) fn endpoints(backend: &Backend, slices: &[&SliceFact]) -> Row {
     Row::Endpoints(name, Variants::any(encode::endpoints(&assignment)))
 }
 
+/// Whether a backend has a member that traffic can go to: one that is draining counts, since it is served while nothing
+/// is ready.
+pub(crate) fn is_usable(backend: &Backend, slices: &[&SliceFact]) -> bool {
+    let has_port =
+        |slice: &SliceFact| slice.ports.iter().any(|p| p.name == backend.port_name && p.transport == backend.transport);
+    slices.iter().any(|slice| !slice.endpoints.is_empty() && has_port(slice))
+}
+
 /// The members of a Service port over all its slices: joined on the port's *name*, each address and port once.
 fn assignment(cluster: &Name, backend: &Backend, slices: &[&SliceFact]) -> ir::Assignment {
     let mut members: BTreeMap<(&Name, u16), (EndpointState, Option<&Name>)> = BTreeMap::new();

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Hostname, Kind, Name, NamespaceFact,
+    ClassFact, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact,
     NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
@@ -27,17 +27,21 @@ mod certificates;
 mod edges;
 mod endpoints;
 mod gateways;
+mod hold;
 mod lookup;
 mod lower;
 mod names;
+mod published;
 mod rank;
 pub mod reference;
 mod references;
 mod status;
 
-pub use edges::EDGES;
+pub use edges::{EDGES, HOLD_EDGES};
 use edges::Edges;
-use lower::{RouteInput, RouteOutput};
+use hold::{Clock, Sources};
+use lower::RouteInput;
+use published::Published;
 use references::Ask;
 use status::{GatewayInput, OtherInput};
 
@@ -48,7 +52,10 @@ pub struct Config {
     pub controller: Name,
     /// What listeners bind to.
     pub bind: Bind,
-    /// The one of [`EDGES`] that is cut, so that a test can show that it would notice; none in earnest.
+    /// How long an entry may keep its previous form when its target changes to one without a usable endpoint, in
+    /// milliseconds, unless its route says otherwise; none holds nothing, whatever routes say, and costs nothing.
+    pub hold: Option<Millis>,
+    /// The one of [`EDGES`] or [`HOLD_EDGES`] that is cut, so that a test can show that it would notice; none in earnest.
     pub cut: Option<Name>,
 }
 
@@ -56,7 +63,7 @@ impl Config {
     /// The whole dataflow, for the classes of this controller.
     #[must_use]
     pub fn new(controller: Name) -> Self {
-        Config { controller, bind: Bind::default(), cut: None }
+        Config { controller, bind: Bind::default(), hold: None, cut: None }
     }
 }
 
@@ -96,10 +103,12 @@ pub struct Inputs {
     slices: InputSession<Epoch, Arc<SliceFact>, isize>,
     secrets: InputSession<Epoch, Arc<SecretFact>, isize>,
     findings: InputSession<Epoch, (ObjectKey, Finding), isize>,
+    /// The time, where something depends on it.
+    clock: Option<Clock>,
 }
 
 impl Inputs {
-    fn new() -> Self {
+    fn new(clock: Option<Clock>) -> Self {
         Inputs {
             classes: InputSession::new(),
             gateways: InputSession::new(),
@@ -110,6 +119,7 @@ impl Inputs {
             slices: InputSession::new(),
             secrets: InputSession::new(),
             findings: InputSession::new(),
+            clock,
         }
     }
 
@@ -128,18 +138,28 @@ impl Inputs {
         }
     }
 
+    /// Says when the batch of the current epoch was taken. Every worker must, at every epoch that is derived.
+    pub fn tell(&mut self, millis: Millis) {
+        if let Some(clock) = &mut self.clock {
+            clock.tell(millis);
+        }
+    }
+
     /// Moves every input on to `epoch` and flushes it: an input left behind would hold the frontier for all.
     pub fn advance_to(&mut self, epoch: Epoch) {
         macro_rules! advance {
             ($($input:ident)*) => { $( self.$input.advance_to(epoch); self.$input.flush(); )* };
         }
         advance!(classes gateways routes grants namespaces services slices secrets findings);
+        self.clock.iter_mut().for_each(|clock| clock.advance_to(epoch));
     }
 }
 
 /// Builds the dataflow on `worker`. Rows of an epoch are complete when the probe is no longer less than the next one.
 pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, ProbeHandle<Epoch>) {
-    let mut inputs = Inputs::new();
+    let clock = config.hold.map(|bound| Clock::new(bound, worker.index(), worker.peers()));
+    let holds = clock.is_some();
+    let mut inputs = Inputs::new(clock);
     let probe = ProbeHandle::new();
     let controller = config.controller.clone();
     let bind = config.bind;
@@ -154,16 +174,17 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let slices = inputs.slices.to_collection(scope);
         let secrets = inputs.secrets.to_collection(scope);
         let findings = inputs.findings.to_collection(scope);
+        let ticks = inputs.clock.as_mut().map(|clock| clock.ticks(scope));
 
         // What the references of Gateways and routes lead to.
         let candidates = gateways::candidates(&edges, controller.clone(), classes.clone(), gateways);
         let to_certificates = candidates.clone().flat_map(|candidate| certificates::asks(&candidate));
         let to_backends = routes.clone().flat_map(|route| backends::asks(&route));
         let asks = to_certificates.map(Ask::Certificate).concat(to_backends.map(Ask::Backend));
-        let asks = references::permitted(&edges, asks, grants);
+        let asks = references::permitted(&edges, asks, grants.clone());
         let certificates =
             certificates::resolutions(&edges, asks.clone().flat_map(references::to_certificate), secrets);
-        let resolutions = backends::resolutions(&edges, asks.flat_map(references::to_backend), services);
+        let resolutions = backends::resolutions(&edges, asks.flat_map(references::to_backend), services.clone());
 
         // Gateways of our classes, with the verdict on their listeners.
         let verdicts = gateways::judge(&edges, candidates, certificates);
@@ -176,16 +197,25 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
 
         // Routes to entries, uses and status.
         let route_inputs = edges
-            .carry("routes to lowering", routes.map(|route| (route.key.clone(), RouteInput::Fact(route))))
+            .carry("routes to lowering", routes.clone().map(|route| (route.key.clone(), RouteInput::Fact(route))))
             .concat(edges.carry("attachments to lowering", attachments.clone().map(lower::attached)))
             .concat(edges.carry("resolutions to lowering", resolutions.map(lower::resolved)))
             .concat(edges.carry("findings to routes", findings.clone().flat_map(route_finding)));
-        let lowered = lower::lowered(route_inputs);
+        let lowered = lower::lowered(route_inputs, holds);
+
+        // What of it is published: all of it as wanted, unless something may be held.
+        let published = match ticks {
+            None => Published::as_wanted(&lowered),
+            Some(ticks) => {
+                let slices = slices.clone();
+                Published::with_holds(&edges, Sources { ticks, lowered, routes, grants, services, slices })
+            }
+        };
 
         // Virtual hosts, and the clusters that somebody references.
         let domains = ours.clone().flat_map(|state| assemble::listener_domains(&state));
-        let hosts = assemble::virtual_hosts(&edges, domains, lowered.clone().flat_map(entry));
-        let members = edges.once("members, each once", lowered.clone().flat_map(used));
+        let hosts = assemble::virtual_hosts(&edges, domains, published.entries);
+        let members = edges.once("members, each once", published.used);
         let wanted = edges.once("wanted clusters, each once", members.clone().map(|(_, backend)| backend));
         let assignments = endpoints::assignments(&edges, wanted, slices);
 
@@ -202,43 +232,24 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
             .concat(edges.carry("findings to others", findings.flat_map(other_finding)));
         let statuses = status::gateway_statuses(gateway_inputs)
             .concat(status::other_statuses(other_inputs))
-            .concat(edges.carry("status of routes", lowered.flat_map(route_status)));
+            .concat(edges.carry("status of routes", published.statuses));
 
-        ours.flat_map(move |state| gateways::rows(&state, bind))
+        let rows = ours.flat_map(move |state| gateways::rows(&state, bind))
             .concat(hosts)
             .concat(members.map(|(gateway, backend)| Row::Member(gateway, backend.cluster.name())))
             .concat(assignments)
-            .concat(statuses.map(|(object, status)| Row::Status(object, status)))
-            .inspect_batch(move |_epoch, rows| {
+            .concat(statuses.map(|(object, status)| Row::Status(object, status)));
+        let rows = match published.held {
+            None => rows,
+            Some(held) => rows.concat(held.map(Row::Held)),
+        };
+        rows.inspect_batch(move |_epoch, rows| {
                 // The receiver is gone only when the engine is being torn down.
                 let _ = output.send(rows.to_vec());
             })
             .probe_with(&probe);
     });
     (inputs, probe)
-}
-
-type Lowered = (RouteKey, RouteOutput);
-
-fn entry((_, output): Lowered) -> Option<(names::HostKey, Hostname, Arc<rank::Ranked>)> {
-    match output {
-        RouteOutput::Entry(key, listener_host, ranked) => Some((key, listener_host, ranked)),
-        RouteOutput::Uses(..) | RouteOutput::Status(_) => None,
-    }
-}
-
-fn used((_, output): Lowered) -> Option<(NamespacedName, names::Backend)> {
-    match output {
-        RouteOutput::Uses(gateway, backend) => Some((gateway, backend)),
-        RouteOutput::Entry(..) | RouteOutput::Status(_) => None,
-    }
-}
-
-fn route_status((route, output): Lowered) -> Option<(ObjectKey, Arc<DerivedStatus>)> {
-    match output {
-        RouteOutput::Status(status) => Some((route.object(), status)),
-        RouteOutput::Entry(..) | RouteOutput::Uses(..) => None,
-    }
 }
 
 /// Listeners that the route is attached to, each name once: of a Gateway that is not accepted several may have one name.

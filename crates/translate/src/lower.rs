@@ -51,10 +51,10 @@ struct Entrance {
     tls: bool,
 }
 
-/// Every route, lowered.
-pub(crate) fn lowered<'s>(inputs: Rows<'s, (RouteKey, RouteInput)>) -> Rows<'s, (RouteKey, RouteOutput)> {
-    inputs.reduce_named("lower routes", |_route, input, output| {
-        let parts = RouteParts::gather(input.iter().map(|(input, _)| *input));
+/// Every route, lowered. Where entries may be held (`holds`), each says itself what it uses.
+pub(crate) fn lowered<'s>(inputs: Rows<'s, (RouteKey, RouteInput)>, holds: bool) -> Rows<'s, (RouteKey, RouteOutput)> {
+    inputs.reduce_named("lower routes", move |_route, input, output| {
+        let parts = RouteParts::gather(input.iter().map(|(input, _)| *input), holds);
         output.extend(parts.iter().flat_map(RouteParts::lower).map(|row| (row, 1)));
     })
 }
@@ -65,11 +65,13 @@ pub(crate) struct RouteParts<'r> {
     pub(crate) attachments: Vec<&'r Attachment>,
     pub(crate) backends: BTreeMap<&'r BackendRef, &'r Resolution>,
     pub(crate) findings: Vec<Finding>,
+    /// Whether entries may be held.
+    pub(crate) holds: bool,
 }
 
 impl<'r> RouteParts<'r> {
     /// Sorts the inputs of one route; none if the route itself is gone.
-    pub(crate) fn gather(inputs: impl Iterator<Item = &'r RouteInput>) -> Option<Self> {
+    pub(crate) fn gather(inputs: impl Iterator<Item = &'r RouteInput>, holds: bool) -> Option<Self> {
         let mut fact = None;
         let (mut attachments, mut backends, mut findings) = (Vec::new(), BTreeMap::new(), Vec::new());
         for input in inputs {
@@ -82,7 +84,7 @@ impl<'r> RouteParts<'r> {
                 RouteInput::Finding(finding) => findings.push(finding.clone()),
             }
         }
-        Some(RouteParts { fact: fact?, attachments, backends, findings })
+        Some(RouteParts { fact: fact?, attachments, backends, findings, holds })
     }
 
     /// Entries, uses and status.
@@ -110,9 +112,11 @@ impl<'r> RouteParts<'r> {
         if places.is_empty() {
             return rows;
         }
-        let gateways: BTreeSet<&NamespacedName> = places.keys().map(|(key, _)| &key.gateway).collect();
-        for gateway in gateways {
-            rows.extend(self.used().into_iter().map(|backend| RouteOutput::Uses(gateway.clone(), backend.clone())));
+        if !self.holds {
+            let gateways: BTreeSet<&NamespacedName> = places.keys().map(|(key, _)| &key.gateway).collect();
+            for gateway in gateways {
+                rows.extend(self.used().into_iter().map(|backend| RouteOutput::Uses(gateway.clone(), backend.clone())));
+            }
         }
         self.entries(&places, &mut rows);
         rows
@@ -120,8 +124,15 @@ impl<'r> RouteParts<'r> {
 
     /// The backends that some entry forwards to.
     fn used(&self) -> BTreeSet<&Backend> {
-        let forwarding = self.fact.rules.iter().filter(|rule| redirect(&rule.filters).is_none());
-        let weighted = forwarding.flat_map(|rule| &rule.backends).filter(|backend| backend.weight > 0);
+        self.fact.rules.iter().flat_map(|rule| self.used_by(rule)).collect()
+    }
+
+    /// The backends that the entries of the rule forward to.
+    fn used_by(&self, rule: &'r RuleFact) -> BTreeSet<&'r Backend> {
+        if redirect(&rule.filters).is_some() {
+            return BTreeSet::new();
+        }
+        let weighted = rule.backends.iter().filter(|backend| backend.weight > 0);
         weighted.filter_map(|backend| self.found(backend)).collect()
     }
 
@@ -141,7 +152,8 @@ impl<'r> RouteParts<'r> {
                     let id = entry_id(&self.fact.key, rule, rule_index, match_index);
                     let encoded = encode::entry(&self.entry(id, rule, matcher, entrance));
                     let rank = Rank::of(self.fact, matcher, rule_index, match_index);
-                    let ranked = Arc::new(Ranked { rank, entry: encoded });
+                    let uses = if self.holds { self.used_by(rule).into_iter().cloned().collect() } else { Vec::new() };
+                    let ranked = Arc::new(Ranked { rank, entry: encoded, uses });
                     let here = places.iter().filter(|(_, at)| **at == entrance);
                     rows.extend(here.map(|((key, listener_host), _)| {
                         RouteOutput::Entry(key.clone(), listener_host.clone(), ranked.clone())

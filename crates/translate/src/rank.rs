@@ -1,5 +1,6 @@
 //! Precedence of matches, as the Gateway API orders them across all routes of a domain.
 
+use crate::names::Backend;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use tidegate_model::{HttpMatch, NamespacedName, PathMatch, RouteFact};
@@ -10,6 +11,9 @@ use tidegate_xds::row::EncodedEntry;
 pub(crate) struct Ranked {
     pub(crate) rank: Rank,
     pub(crate) entry: EncodedEntry,
+    /// The backends behind the clusters that it names; only where entries may be held, and then the reason why those
+    /// clusters are served.
+    pub(crate) uses: Vec<Backend>,
 }
 
 /// Precedence; the smallest is matched first. The fields are compared in order.

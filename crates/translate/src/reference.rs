@@ -15,14 +15,20 @@ use crate::names::{Backend, HostKey};
 use crate::rank::Ranked;
 use crate::references::{Ask, GrantKey};
 use crate::status::{self, GatewayInput, OtherInput};
-use crate::{Config, lower};
+use crate::Config;
+use crate::hold::{EntryKey, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact,
+    ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact,
     RouteKey, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
+
+mod memory;
+
+pub use memory::Memory;
+use memory::Wanted;
 
 /// All facts, sorted by what they are looked up by.
 #[derive(Default)]
@@ -64,32 +70,48 @@ impl<'f> Facts<'f> {
     }
 }
 
-/// Every row that follows from `facts`.
+/// Every row that follows from `facts` alone, as at a cold start.
 #[must_use]
 pub fn translate(config: &Config, facts: &BTreeSet<Fact>) -> BTreeSet<Row> {
+    Memory::default().translate(config, facts, 0)
+}
+
+/// Every row that follows from `facts` and from what was published before, which `memory` holds.
+fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Millis) -> BTreeSet<Row> {
     let facts = Facts::sort(facts);
     let verdicts = verdicts(config, &facts);
     let ours: Vec<&GatewayState> = verdicts.values().filter_map(ours).collect();
     let attachments = attachments(&facts, &verdicts);
 
     let mut rows: BTreeSet<Row> = ours.iter().flat_map(|state| gateways::rows(state, config.bind)).collect();
-    let mut entries: BTreeMap<HostKey, BTreeSet<Arc<Ranked>>> = BTreeMap::new();
-    let mut domains: BTreeSet<Domain> = ours.iter().flat_map(|state| assemble::listener_domains(state)).collect();
-    let mut wanted: BTreeSet<Backend> = BTreeSet::new();
+    let mut wanted = Wanted::default();
     for route in &facts.routes {
-        for output in lower_route(&facts, route, &attachments) {
+        for output in lower_route(config, &facts, route, &attachments) {
             match output {
-                RouteOutput::Entry(key, listener_host, ranked) => {
-                    domains.insert((key.clone(), listener_host));
-                    entries.entry(key).or_default().insert(ranked);
+                RouteOutput::Entry(host, listener_host, ranked) => {
+                    let key = EntryKey { host, listener_host, entry: ranked.entry.id.clone() };
+                    wanted.entries.entry(key).or_insert_with(|| (route.key.clone(), Vec::new())).1.push(ranked);
                 }
-                RouteOutput::Uses(gateway, backend) => {
-                    rows.insert(Row::Member(gateway, backend.cluster.name()));
-                    wanted.insert(backend);
-                }
-                RouteOutput::Status(status) => drop(rows.insert(Row::Status(route.key.object(), status))),
+                RouteOutput::Uses(gateway, backend) => drop(wanted.uses.insert((gateway, backend))),
+                RouteOutput::Status(status) => drop(wanted.statuses.insert(route.key.object(), status)),
             }
         }
+    }
+    if let Some(bound) = config.hold {
+        memory.hold(&mut wanted, world(&facts, bound, millis));
+    }
+    let mut entries: BTreeMap<HostKey, BTreeSet<Arc<Ranked>>> = BTreeMap::new();
+    let mut domains: BTreeSet<Domain> = ours.iter().flat_map(|state| assemble::listener_domains(state)).collect();
+    for (key, (_, ranked)) in wanted.entries {
+        domains.insert((key.host.clone(), key.listener_host));
+        entries.entry(key.host).or_default().extend(ranked);
+    }
+    rows.extend(wanted.statuses.into_iter().map(|(object, status)| Row::Status(object, status)));
+    rows.extend(wanted.held.into_iter().map(|held| Row::Held(Arc::new(held))));
+    let mut clusters: BTreeSet<Backend> = BTreeSet::new();
+    for (gateway, backend) in wanted.uses {
+        rows.insert(Row::Member(gateway, backend.cluster.name()));
+        clusters.insert(backend);
     }
     for domain in &domains {
         let carried =
@@ -98,14 +120,30 @@ pub fn translate(config: &Config, facts: &BTreeSet<Fact>) -> BTreeSet<Row> {
         let HostKey { gateway, table, host: name } = domain.0.clone();
         rows.insert(Row::VirtualHost(gateway, table, name, host));
     }
-    for backend in &wanted {
-        let of_service = |slice: &&&SliceFact| slice.service.as_ref() == Some(&backend.cluster.service);
-        let slices: Vec<&SliceFact> = facts.slices.iter().filter(of_service).copied().collect();
+    for backend in &clusters {
         rows.insert(endpoints::cluster(backend));
-        rows.insert(endpoints::endpoints(backend, &slices));
+        rows.insert(endpoints::endpoints(backend, &slices_of(&facts, backend)));
     }
     statuses(config, &facts, &verdicts, &attachments, &mut rows);
     rows
+}
+
+fn slices_of<'f>(facts: &Facts<'f>, backend: &Backend) -> Vec<&'f SliceFact> {
+    let of_service = |slice: &&&SliceFact| slice.service.as_ref() == Some(&backend.cluster.service);
+    facts.slices.iter().filter(of_service).copied().collect()
+}
+
+/// What holds depend on, looked up for everything that exists.
+fn world(facts: &Facts<'_>, bound: Millis, now: Millis) -> World {
+    let mut world = World { now, bound, ..World::default() };
+    for backend in facts.services.values().flat_map(|service| backends::of_service(service)) {
+        let usable = endpoints::is_usable(&backend, &slices_of(facts, &backend));
+        world.backends.insert(backend.cluster.name(), (backend, usable));
+    }
+    let bounds = facts.routes.iter().filter_map(|route| Some((route.key.clone(), route.retarget_hold?)));
+    world.bounds = bounds.collect();
+    world.grants = facts.grants.iter().map(|grant| (GrantKey::of(grant), grant.to_name.clone())).collect();
+    world
 }
 
 fn ours(verdict: &Verdict) -> Option<&GatewayState> {
@@ -149,6 +187,7 @@ fn attachments(facts: &Facts<'_>, verdicts: &BTreeMap<NamespacedName, Verdict>) 
 }
 
 fn lower_route(
+    config: &Config,
     facts: &Facts<'_>,
     route: &Arc<RouteFact>,
     attachments: &BTreeMap<RouteKey, Vec<Attachment>>,
@@ -161,7 +200,8 @@ fn lower_route(
         inputs.push(RouteInput::Backend(ask.target, found));
     }
     inputs.extend(facts.findings_of(route.key.kind.kind(), &route.key.name, RouteInput::Finding));
-    RouteParts::gather(inputs.iter()).map(|parts| lower::RouteParts::lower(&parts)).unwrap_or_default()
+    let parts = RouteParts::gather(inputs.iter(), config.hold.is_some());
+    parts.map(|parts| parts.lower()).unwrap_or_default()
 }
 
 fn resolve(facts: &Facts<'_>, ask: &BackendAsk) -> Resolution {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_model::{
     ClassFact, Condition, ConditionType, DerivedStatus, Finding, Kind, ListenerStatus, Name, NamespacedName, ObjectKey,
-    ParentStatus, Reason, StatusBody,
+    ParentStatus, RETARGET_HOLD, Reason, StatusBody,
 };
 
 use ConditionType::{Accepted, Conflicted, Programmed, ResolvedRefs};
@@ -22,6 +22,7 @@ pub(crate) fn route_status(parts: &RouteParts<'_>) -> Option<DerivedStatus> {
     findings.extend(parts.fact.findings.iter().cloned());
     findings.extend(reference_findings(parts));
     findings.extend(parent_findings(parts));
+    findings.extend(hold_finding(parts));
     let resolved = resolved_refs(parts);
     let parents: Vec<ParentStatus> = parts
         .attachments
@@ -87,6 +88,14 @@ fn parent_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Whoever asks for a hold from a controller that does none should not find out at the next change.
+fn hold_finding(parts: &RouteParts<'_>) -> Option<Finding> {
+    let asks = parts.fact.retarget_hold.is_some_and(|bound| bound > 0);
+    let field = format!("metadata.annotations[{RETARGET_HOLD}]");
+    let message = "has no effect, since the controller runs without --retarget-hold";
+    (asks && !parts.holds).then(|| Finding::new(Reason::UnsupportedValue, &field, message))
 }
 
 /// What a Gateway's status is made of. The verdict sorts first.

@@ -159,7 +159,8 @@ impl Checker {
                 self.endpoints.add(name.clone(), diff);
                 touched.clusters.insert(name.clone());
             }
-            Row::Status(..) => {}
+            // What a held entry keeps to is named by the virtual host that has it.
+            Row::Status(..) | Row::Held(_) => {}
         }
     }
 

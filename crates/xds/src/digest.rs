@@ -63,6 +63,10 @@ fn row_hash(row: &Row) -> blake3::Hash {
             let json = serde_json::to_vec(status).expect("a status is made of texts, numbers and lists");
             hash(&["status", object.kind.as_str(), object.name.as_str()], &[Version::of(&json)])
         }
+        Row::Held(held) => {
+            let json = serde_json::to_vec(held).expect("a held entry is made of texts, numbers and lists");
+            hash(&["held", held.gateway.as_str(), &held.table, held.host.as_str(), &held.entry], &[Version::of(&json)])
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::resource::{Resource, Variants, Version};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tidegate_model::{DerivedStatus, Hostname, Name, NamespacedName, ObjectKey};
+use tidegate_model::{DerivedStatus, Held, Hostname, Name, NamespacedName, ObjectKey};
 
 /// One output row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub enum Row {
     Endpoints(Name, Variants),
     /// Derived status of an object.
     Status(ObjectKey, Arc<DerivedStatus>),
+    /// An entry of a virtual host keeps its previous form.
+    Held(Arc<Held>),
 }
 
 /// An encoded listener and what it names.

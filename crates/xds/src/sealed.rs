@@ -10,7 +10,7 @@ use imbl::{OrdMap, OrdSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
-use tidegate_model::{DerivedStatus, Epoch, Hostname, Millis, Name, NamespacedName, ObjectKey, ResourceType};
+use tidegate_model::{DerivedStatus, Epoch, Held, Hostname, Millis, Name, NamespacedName, ObjectKey, ResourceType};
 
 /// Everything derived, complete at one epoch. Clones share everything.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +29,8 @@ pub struct Sealed {
     pub materials: OrdMap<Name, usize>,
     /// Derived status by object.
     pub status: OrdMap<ObjectKey, Arc<DerivedStatus>>,
+    /// Entries that keep their previous form, those of one route side by side.
+    pub held: OrdSet<Arc<Held>>,
     /// Multiset hash of all published resources and derived conditions.
     pub digest: Digest,
 }
@@ -225,6 +227,9 @@ impl Store {
             Row::Cluster(name, variants) => replace(&mut self.sealed.clusters, name, variants, come),
             Row::Endpoints(name, variants) => replace(&mut self.sealed.endpoints, name, variants, come),
             Row::Status(object, status) => replace(&mut self.sealed.status, object, status, come),
+            Row::Held(held) => {
+                if come { self.sealed.held.insert(held) } else { self.sealed.held.remove(&held) };
+            }
         }
     }
 

@@ -97,6 +97,23 @@ fn every_part_of_a_match_is_read() {
 }
 
 #[test]
+fn a_bound_of_the_retarget_hold_is_read_and_a_bad_one_remarked_upon() {
+    let annotated = |value: &str| with(base(), "/metadata/annotations", json!({"tidegate.dev/retarget-hold": value}));
+    let millis = |value| route(annotated(value)).retarget_hold;
+    assert_eq!(route(base()).retarget_hold, None);
+    assert_eq!([millis("5s"), millis("0s"), millis("500ms"), millis("1h")], [5000, 0, 500, 3_600_000].map(Some));
+    for bad in ["", "5", "soon", "-1s", "1h1ms"] {
+        let facts = facts(annotated(bad));
+        assert_eq!(route(annotated(bad)).retarget_hold, None, "{bad}");
+        assert_eq!(carried(&facts), [], "{bad}: the route is served all the same");
+        let row = &rows(&facts)[0];
+        assert_eq!(row.field, "metadata.annotations[tidegate.dev/retarget-hold]");
+        assert_eq!(row.reason, Reason::UnsupportedValue);
+        assert!(row.message.contains("from 0s to 1h"), "{row}");
+    }
+}
+
+#[test]
 fn every_filter_is_read() {
     let headers =
         json!({"set": [{"name": "X-A", "value": "1"}], "add": [{"name": "b", "value": "2"}], "remove": ["c"]});

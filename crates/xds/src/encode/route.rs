@@ -66,6 +66,13 @@ pub fn unavailable(entry: &EncodedEntry) -> EncodedEntry {
     EncodedEntry { id: entry.id.clone(), bytes: route.encode_to_vec().into(), clusters: Vec::new() }
 }
 
+/// Whether two encoded entries apply to the same requests.
+#[must_use]
+pub fn matches_the_same(a: &EncodedEntry, b: &EncodedEntry) -> bool {
+    let matcher = |entry: &EncodedEntry| Route::decode(entry.bytes.clone()).map(|route| route.r#match);
+    matches!((matcher(a), matcher(b)), (Ok(a), Ok(b)) if a == b)
+}
+
 fn matcher(of: &HttpMatch) -> RouteMatch {
     let method = of.method.iter().map(|method| header(":method", exact(method)));
     let headers = of.headers.iter().map(|matched| header(&matched.name, pattern(&matched.value)));
