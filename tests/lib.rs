@@ -1,13 +1,14 @@
 //! What the cross-crate tests share: sealed values as rows, the comparison with the reference, and scenarios.
 //!
 //! *Comes in*: sealed values and facts, the files in `scenarios/`. *Goes out*: nothing but test results. *Start at*
-//! `incremental.rs`, then `README.md`, which says what a scenario is.
+//! `incremental/`, then `README.md`, which says what a scenario is.
 
 pub mod scenario;
 
 use std::collections::BTreeSet;
-use tidegate_model::{Fact, Name};
-use tidegate_translate::{Config, reference};
+use tidegate_model::{Fact, Millis, Name};
+use tidegate_translate::Config;
+use tidegate_translate::reference::Memory;
 use tidegate_xds::{Row, Sealed};
 
 /// Everything in a sealed value, as the rows it was made of.
@@ -30,16 +31,38 @@ pub fn rows_of(sealed: &Sealed) -> BTreeSet<Row> {
     rows.extend(sealed.clusters.iter().map(|(name, variants)| Row::Cluster(name.clone(), variants.clone())));
     rows.extend(sealed.endpoints.iter().map(|(name, variants)| Row::Endpoints(name.clone(), variants.clone())));
     rows.extend(sealed.status.iter().map(|(object, status)| Row::Status(object.clone(), status.clone())));
+    rows.extend(sealed.held.iter().cloned().map(Row::Held));
     rows
 }
 
-/// Where a sealed value and the reference differ, for people; empty if they are equal.
+/// The reference, with what it has to remember from epoch to epoch.
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    config: Config,
+    memory: Memory,
+}
+
+impl Oracle {
+    /// The reference before the first epoch; `hold` is the bound of holds in milliseconds, none holds nothing.
+    #[must_use]
+    pub fn new(hold: Option<Millis>) -> Self {
+        let config = Config { hold, ..Config::new(Name::from(tidegate_model::CONTROLLER_NAME)) };
+        Oracle { config, memory: Memory::default() }
+    }
+
+    /// Where a sealed value and the reference differ, for people; empty if they are equal. With holds it must be asked
+    /// at every epoch.
+    pub fn difference(&mut self, sealed: &Sealed, facts: &BTreeSet<Fact>) -> Vec<String> {
+        let expected = self.memory.translate(&self.config, facts, sealed.millis);
+        let found = rows_of(sealed);
+        let missing = expected.difference(&found).map(|row| format!("missing: {row:?}"));
+        let extra = found.difference(&expected).map(|row| format!("not expected: {row:?}"));
+        missing.chain(extra).collect()
+    }
+}
+
+/// [`Oracle::difference`] where nothing is held.
 #[must_use]
 pub fn difference(sealed: &Sealed, facts: &BTreeSet<Fact>) -> Vec<String> {
-    let config = Config::new(Name::from(tidegate_model::CONTROLLER_NAME));
-    let expected = reference::translate(&config, facts);
-    let found = rows_of(sealed);
-    let missing = expected.difference(&found).map(|row| format!("missing: {row:?}"));
-    let extra = found.difference(&expected).map(|row| format!("not expected: {row:?}"));
-    missing.chain(extra).collect()
+    Oracle::new(None).difference(sealed, facts)
 }

@@ -2,12 +2,15 @@
 
 mod certificate;
 
+pub mod controller;
+
 pub mod expect;
 
 pub mod observed;
 
 use bytes::Bytes;
 use expect::Expect;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,8 +28,18 @@ use tidegate_xds::Sealed;
 pub struct Scenario {
     /// Its folder.
     pub folder: PathBuf,
+    /// How the controller is started.
+    pub settings: Settings,
     /// Epochs in order, at least one.
     pub epochs: Vec<Epoch>,
+}
+
+/// What `settings.yaml` says, if it is there.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// `--retarget-hold`, in milliseconds.
+    pub retarget_hold_ms: Option<u64>,
 }
 
 /// A certificate that was made for a Secret.
@@ -45,6 +58,10 @@ pub struct Certificate {
 pub struct Epoch {
     /// Its number in the files.
     pub number: u64,
+    /// When, in milliseconds since the start: one for each epoch, and what the input says that passes before.
+    pub millis: u64,
+    /// Whether the controller is started anew with it.
+    pub restart: bool,
     /// What happens.
     pub events: Vec<Event>,
     /// The certificates among it.
@@ -71,21 +88,34 @@ impl Scenario {
         let batches = epochs::split(&input).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let mut expected: BTreeMap<u64, Expect> = serde_saphyr::from_str(&text("expect.yaml"))
             .unwrap_or_else(|error| panic!("{}/expect.yaml: {error}", folder.display()));
+        let mut millis = 0;
         let epochs: Vec<Epoch> = batches
             .into_iter()
             .map(|batch| {
-                let (mut events, mut certificates) = (Vec::new(), Vec::new());
+                let (mut events, mut certificates, mut restart) = (Vec::new(), Vec::new(), false);
+                millis += 1;
                 for change in batch.changes {
-                    read(folder, change, &mut events, &mut certificates);
+                    match change {
+                        Change::Apply(body) if body.get("wait_ms").is_some() => {
+                            millis += body["wait_ms"].as_u64().expect("wait_ms is a whole number");
+                        }
+                        Change::Apply(body) if body.get("restart").is_some() => restart = true,
+                        change => read(folder, change, &mut events, &mut certificates),
+                    }
                 }
                 let expect = expected.remove(&batch.epoch).unwrap_or_default();
-                Epoch { number: batch.epoch, events, certificates, expect }
+                Epoch { number: batch.epoch, millis, restart, events, certificates, expect }
             })
             .collect();
         assert!(expected.is_empty(), "{}: no such epochs: {:?}", folder.display(), expected.keys());
         let says = |epoch: &Epoch| !epoch.expect.is_empty();
         assert!(epochs.iter().any(says), "{}: nothing is expected", folder.display());
-        Scenario { folder: folder.to_owned(), epochs }
+        let settings = match std::fs::read_to_string(folder.join("settings.yaml")) {
+            Ok(text) => serde_saphyr::from_str(&text),
+            Err(_) => Ok(Settings::default()),
+        };
+        let settings = settings.unwrap_or_else(|error| panic!("{}/settings.yaml: {error}", folder.display()));
+        Scenario { folder: folder.to_owned(), settings, epochs }
     }
 
     /// Every scenario, by name. `TIDEGATE_SCENARIO` limits them to those whose names contain it.

@@ -11,10 +11,11 @@ mod rejections;
 mod stage;
 
 use stage::Stage;
-use tidegate_engine::{Config, Core};
+use tidegate_engine::Config;
 use tidegate_envoy::Binary;
+use tidegate_scenarios::scenario::Scenario;
+use tidegate_scenarios::scenario::controller::Controller;
 use tidegate_scenarios::scenario::observed::Observed;
-use tidegate_scenarios::scenario::{Scenario, seal, synced};
 use tokio::sync::Mutex;
 
 /// Scenarios listen on ports that their files name, so one runs at a time.
@@ -39,14 +40,13 @@ async fn play(scenarios: &[Scenario], sotw: bool) -> Vec<String> {
 /// Plays one scenario epoch by epoch.
 async fn run(envoy: &Binary, scenario: &Scenario, sotw: bool) -> Vec<String> {
     let mut stage = Stage::set(envoy, scenario, sotw).await;
-    let mut core = Core::new(&Config::default());
+    let hold = scenario.settings.retarget_hold_ms;
+    let mut controller = Controller::new(Config { hold, ..Config::default() });
     let mut wrong = Vec::new();
-    for (index, epoch) in (0_u64..).zip(&scenario.epochs) {
-        let mut events = epoch.events.clone();
-        if index == 0 {
-            events.extend(synced());
-        }
-        let sealed = seal(&mut core, &events, index);
+    for epoch in &scenario.epochs {
+        // A server that goes on serves no epochs that begin again.
+        assert!(!epoch.restart, "{}: a restart is not played with an envoy", scenario.name());
+        let sealed = controller.apply(&epoch.events, epoch.millis);
         stage.keep(&epoch.certificates);
         let problems = match stage.publish(sealed.clone()).await {
             Ok(()) => ask::all(&epoch.expect.requests, &stage, Observed(&sealed)).await,

@@ -28,8 +28,8 @@ pub enum Condition {
     Count(u32),
     /// `Status/Reason`.
     Verdict(String),
-    /// The conditions of one parent of a route.
-    Parent(BTreeMap<String, String>),
+    /// The conditions of one parent of a route; none: it is not there.
+    Parent(BTreeMap<String, Option<String>>),
 }
 
 /// A request and its answer.
@@ -156,7 +156,7 @@ fn conditions(
             Some(Condition::Verdict(verdict)) => compare(key.clone(), Some(verdict.clone())),
             Some(Condition::Parent(conditions)) => {
                 for (condition, verdict) in conditions {
-                    compare(format!("{key} {condition}"), Some(verdict.clone()));
+                    compare(format!("{key} {condition}"), verdict.clone());
                 }
             }
         }

@@ -7,51 +7,75 @@ mod noise;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use tidegate_engine::{Config, Core};
+use std::sync::Arc;
+use tidegate_engine::Config;
 use tidegate_log::Event;
+use tidegate_scenarios::scenario::Scenario;
+use tidegate_scenarios::scenario::controller::Controller;
 use tidegate_scenarios::scenario::observed::Observed;
-use tidegate_scenarios::scenario::{Scenario, seal, synced};
-use tidegate_scenarios::{difference, rows_of};
+use tidegate_scenarios::{Oracle, rows_of};
 use tidegate_xds::{Row, Sealed};
 
 /// Shuffles of each scenario.
 const SEEDS: u64 = 6;
 
-/// A core that compares everything it seals with the reference.
+/// A controller that compares everything it seals with the reference.
 struct Checked {
     scenario: String,
-    core: Core,
+    controller: Controller,
+    oracle: Oracle,
     sealed: u64,
 }
 
 impl Checked {
-    fn new(scenario: &str, way: &str) -> Self {
-        Checked { scenario: format!("{scenario}, {way}"), core: Core::new(&Config::default()), sealed: 0 }
+    fn new(scenario: &Scenario, way: &str) -> Self {
+        let hold = scenario.settings.retarget_hold_ms;
+        let controller = Controller::new(Config { hold, ..Config::default() });
+        let scenario = format!("{}, {way}", scenario.name());
+        Checked { scenario, controller, oracle: Oracle::new(hold), sealed: 0 }
     }
 
-    fn apply(&mut self, events: &[Event]) -> std::sync::Arc<Sealed> {
+    fn apply(&mut self, events: &[Event]) -> Arc<Sealed> {
+        self.apply_at(events, self.sealed + 1)
+    }
+
+    fn apply_at(&mut self, events: &[Event], millis: u64) -> Arc<Sealed> {
+        let sealed = self.controller.apply(events, millis);
+        self.check(sealed)
+    }
+
+    fn check(&mut self, sealed: Arc<Sealed>) -> Arc<Sealed> {
         self.sealed += 1;
-        let sealed = seal(&mut self.core, events, self.sealed);
-        let difference = difference(&sealed, &self.core.facts());
+        let difference = self.oracle.difference(&sealed, &self.controller.core.facts());
         let at = format!("{}, epoch {}", self.scenario, self.sealed);
         assert!(difference.is_empty(), "{at}: not what the reference says:\n{}", difference.join("\n"));
-        let violations = self.core.store().violations();
+        let violations = self.controller.core.store().violations();
         assert!(violations.is_empty(), "{at}: {violations:?}");
         sealed
+    }
+
+    fn restart(&mut self, scenario: &Scenario) {
+        self.controller.restart();
+        self.oracle = Oracle::new(scenario.settings.retarget_hold_ms);
+    }
+
+    /// The rows when nothing waits for time to pass any more.
+    fn rest(&mut self) -> BTreeSet<Row> {
+        let sealed = self.controller.rest();
+        rows_of(&self.check(sealed))
     }
 }
 
 /// Plays the epochs as they are written and checks what is expected after each; the rows in the end.
 fn as_written(scenario: &Scenario, wrong: &mut Vec<String>) -> BTreeSet<Row> {
-    let mut core = Checked::new(&scenario.name(), "as written");
+    let mut checked = Checked::new(scenario, "as written");
     let mut before = None;
     let mut last = None;
     for epoch in &scenario.epochs {
-        let mut events = epoch.events.clone();
-        if last.is_none() {
-            events.extend(synced());
+        if epoch.restart {
+            checked.restart(scenario);
         }
-        let sealed = core.apply(&events);
+        let sealed = checked.apply_at(&epoch.events, epoch.millis);
         let observed = Observed(&sealed);
         let difference = epoch.expect.difference(&observed, before.as_ref());
         wrong.extend(difference.iter().map(|text| format!("{}, epoch {}: {text}", scenario.name(), epoch.number)));
@@ -61,7 +85,7 @@ fn as_written(scenario: &Scenario, wrong: &mut Vec<String>) -> BTreeSet<Row> {
     let last = last.expect("there is an epoch");
     golden(&scenario.folder.join("snapshot.yaml"), &Observed(&last).snapshot(), wrong);
     golden(&scenario.folder.join("status.yaml"), &Observed(&last).status(), wrong);
-    rows_of(&last)
+    checked.rest()
 }
 
 /// Compares a golden file, and goes on if it differs: one run shows everything.
@@ -73,28 +97,27 @@ fn golden(path: &Path, actual: &str, wrong: &mut Vec<String>) {
 }
 
 fn one_object_an_epoch(scenario: &Scenario) -> BTreeSet<Row> {
-    let mut core = Checked::new(&scenario.name(), "one object an epoch");
-    let mut last = core.apply(&synced());
+    let mut checked = Checked::new(scenario, "one object an epoch");
+    checked.apply(&[]);
     for event in scenario.changes() {
-        last = core.apply(std::slice::from_ref(event));
+        checked.apply(std::slice::from_ref(event));
     }
-    rows_of(&last)
+    checked.rest()
 }
 
 fn shuffled(scenario: &Scenario, seed: u64) -> BTreeSet<Row> {
-    let mut core = Checked::new(&scenario.name(), &format!("shuffle {seed}"));
-    let mut last = core.apply(&synced());
+    let mut checked = Checked::new(scenario, &format!("shuffle {seed}"));
+    checked.apply(&[]);
     for batch in noise::batches(scenario, seed) {
-        last = core.apply(&batch);
+        checked.apply(&batch);
     }
-    rows_of(&last)
+    checked.rest()
 }
 
 fn cold(scenario: &Scenario) -> BTreeSet<Row> {
-    let mut core = Checked::new(&scenario.name(), "cold start");
-    let mut events: Vec<Event> = scenario.last_objects().into_values().map(Event::Apply).collect();
-    events.extend(synced());
-    rows_of(&core.apply(&events))
+    let mut checked = Checked::new(scenario, "cold start");
+    let events: Vec<Event> = scenario.last_objects().into_values().map(Event::Apply).collect();
+    rows_of(&checked.apply(&events))
 }
 
 /// Plays one scenario all ways; what of its expectations does not hold.

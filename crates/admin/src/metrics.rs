@@ -53,6 +53,8 @@ fn sealed(registry: &mut Registry, view: &dyn View, counters: &Counters) {
     );
     level(registry, "gateways", "Gateways that are served", whole(sealed.gateways.len() as u64));
     level(registry, "clusters", "Clusters that are served", whole(sealed.clusters.len() as u64));
+    let help = "Entries of routes that keep their previous target for now, see --retarget-hold";
+    level(registry, "held_entries", help, whole(sealed.held.len() as u64));
 }
 
 fn engine(registry: &mut Registry, counters: &Counters) {

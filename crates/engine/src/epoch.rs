@@ -12,7 +12,7 @@ use std::time::Instant;
 use tidegate_log::{Event, Object};
 use tidegate_model::{Epoch, Fact, Kind, Millis, ObjectKey};
 use tidegate_normalize::{Deadline, Normalized, normalize};
-use tidegate_xds::{Sealed, Store};
+use tidegate_xds::{Row, Sealed, Store};
 
 /// The epoch that is being derived, plus one; 0 before the first. Only read by panic hooks.
 static IN_PROGRESS: AtomicU64 = AtomicU64::new(0);
@@ -49,6 +49,8 @@ pub struct Core {
     store: Store,
     next: Epoch,
     deadlines: BTreeMap<ObjectKey, Vec<Deadline>>,
+    /// When the first hold ends, if anything is held.
+    next_end: Option<Millis>,
     fact_count: usize,
     changed_facts: usize,
     changed_rows: usize,
@@ -58,8 +60,7 @@ impl Core {
     /// A core that knows nothing.
     #[must_use]
     pub fn new(config: &Config) -> Self {
-        let translation = tidegate_translate::Config::new(config.controller.clone());
-        Core::with_translation(config.workers, tidegate_translate::Config { bind: config.bind, ..translation })
+        Core::with_translation(config.workers, config.translation())
     }
 
     /// A core whose translation is told more than a controller ever tells it: for tests that cut an edge.
@@ -72,8 +73,7 @@ impl Core {
     /// and tools.
     #[must_use]
     pub fn profiled(config: &Config, start: Instant) -> Self {
-        let plan = translation(tidegate_translate::Config::new(config.controller.clone()));
-        Core::with_workers(Workers::profiled(&plan, start))
+        Core::with_workers(Workers::profiled(&translation(config.translation()), start))
     }
 
     /// A core around another dataflow.
@@ -90,6 +90,7 @@ impl Core {
             store: Store::new(),
             next: 0,
             deadlines: BTreeMap::new(),
+            next_end: None,
             fact_count: 0,
             changed_facts: 0,
             changed_rows: 0,
@@ -99,8 +100,8 @@ impl Core {
     /// Takes one batch.
     ///
     /// While kinds are awaited the batch adds to epoch 0, which closes with the batch that brings the last of them; from
-    /// then on every call is one epoch, whether facts change or not. An epoch without changed facts is sealed with the
-    /// values of the one before and costs no step of the dataflow. Of several events about one object in a batch the
+    /// then on every call is one epoch, whether facts change or not. An epoch without changed facts and without a hold that
+    /// ends is sealed with the values of the one before and costs no step of the dataflow. Of several events about one object in a batch the
     /// last counts. Events that do not concern objects say nothing here.
     ///
     /// `millis` is when the batch was taken; it becomes part of what is sealed.
@@ -117,11 +118,32 @@ impl Core {
         }
         let changes = std::mem::take(&mut self.changes);
         self.changed_facts = changes.len();
-        let rows = if changes.is_empty() { Vec::new() } else { self.workers.run(self.next, changes) };
+        let ends = self.next_end.is_some_and(|end| end <= millis);
+        let idle = changes.is_empty() && !ends;
+        let rows = if idle { Vec::new() } else { self.workers.run(self.next, millis, changes) };
         self.changed_rows = rows.len();
+        let holders: BTreeSet<ObjectKey> = rows.iter().filter_map(|(row, _)| holder(row)).collect();
         let sealed = self.store.seal(self.next, millis, rows);
+        if !holders.is_empty() {
+            self.await_ends(&holders, &sealed);
+        }
         self.next += 1;
         Applied::Sealed(sealed)
+    }
+
+    /// What is held of these routes changed: their deadlines, and the first of all.
+    fn await_ends(&mut self, routes: &BTreeSet<ObjectKey>, sealed: &Sealed) {
+        self.next_end = sealed.held.iter().map(|held| held.until).min();
+        for route in routes {
+            self.deadlines.insert(route.clone(), Vec::new());
+        }
+        for held in sealed.held.iter().filter(|held| routes.contains(&held.object)) {
+            let deadlines = self.deadlines.entry(held.object.clone()).or_default();
+            let deadline = Deadline { key: held.object.clone(), at: held.until, renewed: held.since };
+            if !deadlines.contains(&deadline) {
+                deadlines.push(deadline);
+            }
+        }
     }
 
     /// Works the events into facts, gate and deadlines.
@@ -255,6 +277,30 @@ impl Core {
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
+    }
+}
+
+/// The route of which the row holds an entry.
+fn holder(row: &Row) -> Option<ObjectKey> {
+    match row {
+        Row::Held(held) => Some(held.object.clone()),
+        Row::Gateway(_)
+        | Row::Listener(..)
+        | Row::Table(..)
+        | Row::VirtualHost(..)
+        | Row::Secret(..)
+        | Row::Member(..)
+        | Row::Cluster(..)
+        | Row::Endpoints(..)
+        | Row::Status(..) => None,
+    }
+}
+
+impl Config {
+    /// What translation is told of it.
+    fn translation(&self) -> tidegate_translate::Config {
+        let translation = tidegate_translate::Config::new(self.controller.clone());
+        tidegate_translate::Config { bind: self.bind, hold: self.hold, ..translation }
     }
 }
 

@@ -36,7 +36,7 @@ pub use profile::Operator;
 pub use recorder::Recording;
 pub use replay::{Difference, ReplayError, ReplayReport, replay};
 
-use tidegate_model::Name;
+use tidegate_model::{Millis, Name};
 pub use tidegate_translate::Bind;
 
 /// What the engine is told from outside.
@@ -46,6 +46,9 @@ pub struct Config {
     pub controller: Name,
     /// What listeners bind to.
     pub bind: Bind,
+    /// How long an entry may keep its previous target while the new one has no usable endpoint, in milliseconds, unless
+    /// its route says otherwise; none holds nothing.
+    pub hold: Option<Millis>,
     /// Threads that derive. One steps on the thread that drives the engine and answers a lone change fastest; more have
     /// a thread each and raise the throughput of batches.
     pub workers: usize,
@@ -53,6 +56,11 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Config { controller: Name::from(tidegate_model::CONTROLLER_NAME), bind: Bind::default(), workers: 1 }
+        Config {
+            controller: Name::from(tidegate_model::CONTROLLER_NAME),
+            bind: Bind::default(),
+            hold: None,
+            workers: 1,
+        }
     }
 }

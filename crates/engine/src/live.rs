@@ -334,6 +334,9 @@ mod tests {
             assert!(!matches!(&fact, Fact::Namespace(namespace) if namespace.name == "bomb"), "a bomb came in");
             self.0.update(fact, diff);
         }
+        fn tell(&mut self, millis: Millis) {
+            self.0.tell(millis);
+        }
         fn advance_to(&mut self, epoch: Epoch) {
             self.0.advance_to(epoch);
         }

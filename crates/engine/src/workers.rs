@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tidegate_model::{Epoch, Fact};
+use tidegate_model::{Epoch, Fact, Millis};
 use tidegate_translate::{Inputs, Output};
 use tidegate_xds::Row;
 use timely::communication::WorkerGuards;
@@ -26,6 +26,8 @@ const PARK: Duration = Duration::from_millis(5);
 pub(crate) trait Feed {
     /// Adds or retracts a fact at the current epoch.
     fn update(&mut self, fact: Fact, diff: isize);
+    /// Says when the batch of the current epoch was taken.
+    fn tell(&mut self, millis: Millis);
     /// Moves every input on to `epoch`.
     fn advance_to(&mut self, epoch: Epoch);
 }
@@ -33,6 +35,10 @@ pub(crate) trait Feed {
 impl Feed for Inputs {
     fn update(&mut self, fact: Fact, diff: isize) {
         Inputs::update(self, fact, diff);
+    }
+
+    fn tell(&mut self, millis: Millis) {
+        Inputs::tell(self, millis);
     }
 
     fn advance_to(&mut self, epoch: Epoch) {
@@ -73,15 +79,17 @@ impl Workers {
         }
     }
 
-    /// Derives: `changes` happen at `epoch`; returns how the output rows change, complete. Epochs must grow.
+    /// Derives: `changes` happen at `epoch`, in a batch taken at `millis`; returns how the output rows change, complete.
+    /// Epochs must grow.
     ///
     /// # Panics
     ///
     /// If the dataflow panics, on whatever thread.
-    pub(crate) fn run(&mut self, epoch: Epoch, changes: Vec<Change>) -> Vec<(Row, isize)> {
+    pub(crate) fn run(&mut self, epoch: Epoch, millis: Millis, changes: Vec<Change>) -> Vec<(Row, isize)> {
+        let step = Step { epoch, millis, changes };
         let rows = match self {
-            Workers::Local(local) => local.run(epoch, changes),
-            Workers::Threads(threads) => threads.run(epoch, changes),
+            Workers::Local(local) => local.run(step),
+            Workers::Threads(threads) => threads.run(step),
         };
         let check = |(row, time, diff)| {
             assert_eq!(time, epoch, "rows leave at the epoch of the facts that made them");
@@ -106,13 +114,14 @@ impl Seat {
     }
 
     /// Feeds one epoch. Inputs stay behind while nothing changes, so they may have to catch up first.
-    fn feed(&mut self, epoch: Epoch, changes: Vec<Change>) {
+    fn feed(&mut self, Step { epoch, millis, changes }: Step) {
         if self.at < epoch {
             self.feed.advance_to(epoch);
         }
         for (fact, diff) in changes {
             self.feed.update(fact, diff);
         }
+        self.feed.tell(millis);
         self.at = epoch + 1;
         self.feed.advance_to(self.at);
     }
@@ -143,8 +152,8 @@ impl Local {
         Local { seat, worker, rows, log }
     }
 
-    fn run(&mut self, epoch: Epoch, changes: Vec<Change>) -> &Receiver<Rows> {
-        self.seat.feed(epoch, changes);
+    fn run(&mut self, step: Step) -> &Receiver<Rows> {
+        self.seat.feed(step);
         while self.seat.is_behind() {
             self.worker.step();
         }
@@ -152,9 +161,10 @@ impl Local {
     }
 }
 
-/// What a worker thread is asked to do.
+/// What a worker is asked to do: to derive an epoch with its share of the changes.
 struct Step {
     epoch: Epoch,
+    millis: Millis,
     changes: Vec<Change>,
 }
 
@@ -206,7 +216,7 @@ impl Threads {
         Threads { steps, answers, rows, stop, guards: Some(guards) }
     }
 
-    fn run(&mut self, epoch: Epoch, changes: Vec<Change>) -> &Receiver<Rows> {
+    fn run(&mut self, Step { epoch, millis, changes }: Step) -> &Receiver<Rows> {
         let count = self.steps.len();
         let mut shares: Vec<Vec<Change>> = std::iter::repeat_with(Vec::new).take(count).collect();
         for (index, change) in changes.into_iter().enumerate() {
@@ -214,7 +224,7 @@ impl Threads {
         }
         for (worker, changes) in self.steps.iter().zip(shares) {
             // A worker that is gone has answered with its panic.
-            let _ = worker.send(Step { epoch, changes });
+            let _ = worker.send(Step { epoch, millis, changes });
         }
         for _ in 0..count {
             match self.answers.recv() {
@@ -248,8 +258,8 @@ fn serve(
     stop: &AtomicBool,
 ) {
     let mut seat = Seat::new(worker, plan, rows);
-    while let Ok(Step { epoch, changes }) = steps.recv() {
-        seat.feed(epoch, changes);
+    while let Ok(step) = steps.recv() {
+        seat.feed(step);
         while seat.is_behind() {
             if stop.load(Ordering::SeqCst) {
                 return;

@@ -24,7 +24,7 @@ use std::time::Duration;
 use tidegate_ads::session::Sequencing;
 use tidegate_engine::{Bind, Engine, EngineHandle, Running};
 use tidegate_log::{Header, Writer};
-use tidegate_model::Name;
+use tidegate_model::{Millis, Name};
 use tidegate_sources::Directory;
 use tidegate_sources::manifests::Options;
 use tidegate_status::Board;
@@ -68,6 +68,8 @@ pub struct AppConfig {
     pub grace: Duration,
     /// In which order clients learn things. No flag sets it: anything but the default is for tests.
     pub sequencing: Sequencing,
+    /// How long an entry may keep its previous target while the new one has no usable endpoint; none holds nothing.
+    pub retarget_hold: Option<Duration>,
     /// Clients at a time.
     pub max_clients: usize,
     /// The Envoys to run, one for each Gateway; none if somebody else runs them.
@@ -78,6 +80,13 @@ impl AppConfig {
     /// Our own Envoys share the machine, so each binds its Gateway's addresses; another's has the machine for itself.
     fn bind(&self) -> Bind {
         if self.envoys.is_some() { Bind::Own } else { Bind::All }
+    }
+
+    /// What the engine is told.
+    fn for_engine(&self) -> anyhow::Result<tidegate_engine::Config> {
+        let hold = self.retarget_hold.map(|bound| Millis::try_from(bound.as_millis())).transpose()?;
+        let controller = Name::from(self.controller.as_str());
+        Ok(tidegate_engine::Config { controller, bind: self.bind(), hold, workers: self.workers })
     }
 
     /// What the ADS server is told.
@@ -131,10 +140,8 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
     let options = Options { poll: config.poll, admission: Some(tidegate_normalize::admit), vault: vault.clone() };
     let source = Directory::open(&config.manifests, &options)?;
     let recorder = config.record.as_deref().map(|file| recorder(file, &config, &clock)).transpose()?;
-    let controller = Name::from(config.controller.as_str());
-    let engine_config = tidegate_engine::Config { controller, bind: config.bind(), workers: config.workers };
     let engine_clock = Arc::clone(&clock);
-    let (engine, running) = Engine::start(engine_config, Arc::new(move || engine_clock()), recorder)?;
+    let (engine, running) = Engine::start(config.for_engine()?, Arc::new(move || engine_clock()), recorder)?;
 
     let mut supervisor = Supervisor::new();
     let stop = supervisor.stop();
@@ -275,6 +282,9 @@ fn recorder(file: &Path, config: &AppConfig, clock: &Clock) -> anyhow::Result<Wr
     let mut header = Header::new(env!("CARGO_PKG_VERSION"), clock(), config.controller.as_str());
     if config.bind() != Bind::default() {
         header.settings.insert("bind".to_owned(), serde_json::to_value(config.bind())?);
+    }
+    if let Some(bound) = config.for_engine()?.hold {
+        header.settings.insert("retarget-hold".to_owned(), bound.into());
     }
     let writer = Writer::create(file, &header)?;
     tracing::info!(file = %file.display(), "recording");

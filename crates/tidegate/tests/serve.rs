@@ -149,6 +149,40 @@ fn a_recorded_run_replays_and_a_tampered_one_names_the_epoch() {
 }
 
 #[test]
+fn a_retarget_is_held_shown_recorded_and_replayed() {
+    let (dir, logs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let log = logs.path().join("run.log");
+    let (manifests, slices) = (dir.path().join("all.yaml"), dir.path().join("slice.yaml"));
+    std::fs::write(&manifests, MANIFESTS).unwrap();
+    std::fs::write(&slices, slice("127.0.0.10")).unwrap();
+    let serve = self::serve(dir.path(), &["--retarget-hold", "60m", "--record", log.to_str().unwrap()]);
+    let first = serve.line("published");
+    let other = "\n---\napiVersion: v1\nkind: Service\nmetadata: { name: other, namespace: default }\n\
+                 spec: { ports: [{ port: 80 }] }\n";
+    let retargeted = MANIFESTS.replace("backendRefs: [{ name: hello", "backendRefs: [{ name: other") + other;
+    std::fs::write(&manifests, retargeted).unwrap();
+    let held = published_after(&serve, &first["epoch"]);
+    assert!(serve.get("/metrics").1.contains("tidegate_held_entries 1.0"));
+    let route = serve.json("/status?kind=HTTPRoute&name=hello");
+    assert_eq!(condition(&route["objects"][0]["status"]["parents"][0]["conditions"], "tidegate.dev/Held"), "True");
+    assert!(route.to_string().contains("default/other/80 has a usable endpoint"), "{route}");
+    assert_eq!(serve.json("/snapshot?gateway=default/web")["clusters"][0]["name"], "default/hello/80");
+
+    std::fs::write(&slices, slice("127.0.0.10") + "---" + &slice("127.0.0.20").replace("hello", "other")).unwrap();
+    published_after(&serve, &held["epoch"]);
+    assert!(serve.get("/metrics").1.contains("tidegate_held_entries 0.0"));
+    assert_eq!(serve.json("/snapshot?gateway=default/web")["clusters"][0]["name"], "default/other/80");
+    assert_eq!(serve.stop(), Some(0));
+
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.lines().next().unwrap().contains("\"retarget-hold\":3600000"), "{text}");
+    for workers in ["1", "1", "2"] {
+        let (code, out, err) = replay(&log, &["--workers", workers]);
+        assert_eq!(code, Some(0), "{out}{err}");
+    }
+}
+
+#[test]
 fn a_recording_that_is_there_is_kept_under_another_name() {
     let (dir, logs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let log = logs.path().join("run.log.zst");

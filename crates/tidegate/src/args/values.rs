@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::time::Duration;
-use tidegate_model::NamespacedName;
+use tidegate_model::{NamespacedName, RETARGET_HOLD_MAX_MS};
 
 /// Reads a duration: a whole number with `ms`, `s` or `m`; a bare `0` is allowed.
 ///
@@ -22,6 +22,19 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "m" => Ok(Duration::from_secs(u64::from(number) * 60)),
         _ => Err(format!("{unit} is no unit: write ms, s or m, as in 5s")),
     }
+}
+
+/// Reads the bound of retarget holds.
+///
+/// # Errors
+///
+/// Says how a duration is written, and what the longest one is.
+pub fn retarget_hold(text: &str) -> Result<Duration, String> {
+    let bound = duration(text)?;
+    if bound > Duration::from_millis(RETARGET_HOLD_MAX_MS) {
+        return Err("is longer than an hour: write a time from 0 to 60m".to_owned());
+    }
+    Ok(bound)
 }
 
 /// Reads the address of a listening socket.
@@ -77,6 +90,14 @@ mod tests {
         for wrong in ["5", "s", "", "-5s", "5h", "1.5s", "99999999999s"] {
             assert!(duration(wrong).is_err(), "{wrong} was read");
         }
+    }
+
+    #[test]
+    fn a_retarget_hold_lasts_an_hour_at_most() {
+        assert_eq!(retarget_hold("0"), Ok(Duration::ZERO));
+        assert_eq!(retarget_hold("60m"), Ok(Duration::from_secs(3600)));
+        assert!(retarget_hold("61m").is_err_and(|error| error.contains("an hour")));
+        assert!(retarget_hold("soon").is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use tidegate_engine::{Config, ReplayReport};
+use tidegate_engine::{Bind, Config, ReplayReport};
 use tidegate_log::{Header, Reader};
 use tidegate_model::{Kind, Name};
 
@@ -50,10 +50,7 @@ pub struct ReplayArgs {
 pub fn run(args: ReplayArgs) -> Result<(), Failure> {
     let reader = Reader::open(&args.file).map_err(anyhow::Error::new)?;
     let header = reader.header().clone();
-    let bind = header.settings.get("bind").cloned().map(serde_json::from_value).transpose();
-    let bind = bind.context("the log was recorded with a setting `bind` that this version does not know")?;
-    let controller = Name::from(header.controller.as_str());
-    let config = Config { controller, bind: bind.unwrap_or_default(), workers: args.workers };
+    let config = config(&header, args.workers)?;
     let show_progress = std::io::stderr().is_terminal();
     let progress = |report: &ReplayReport| {
         if show_progress && report.epochs.is_multiple_of(PROGRESS_EVERY) {
@@ -81,6 +78,16 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// What the recorder was told, as far as it changes what is derived.
+fn config(header: &Header, workers: usize) -> anyhow::Result<Config> {
+    let setting = |name: &str| header.settings.get(name).cloned().unwrap_or_default();
+    let unknown = |name: &str| format!("the log was recorded with a setting `{name}` that this version does not know");
+    let bind: Option<Bind> = serde_json::from_value(setting("bind")).with_context(|| unknown("bind"))?;
+    let hold = serde_json::from_value(setting("retarget-hold")).with_context(|| unknown("retarget-hold"))?;
+    let controller = Name::from(header.controller.as_str());
+    Ok(Config { controller, bind: bind.unwrap_or_default(), hold, workers })
 }
 
 fn text(args: &ReplayArgs, header: &Header, report: &ReplayReport) -> String {

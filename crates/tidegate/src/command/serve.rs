@@ -73,6 +73,12 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
     pub grace: Duration,
 
+    /// When the target of a route changes to one without a usable endpoint, go on to the previous one for at most this
+    /// long, as in 10s (up to 1h). Routes with the annotation tidegate.dev/retarget-hold say their own; with 0, only they
+    /// are held [default: off]
+    #[arg(long, value_name = "TIME", value_parser = values::retarget_hold)]
+    pub retarget_hold: Option<Duration>,
+
     /// Clients that may be connected at a time; further ones are refused
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub max_clients: usize,
@@ -126,6 +132,7 @@ impl ControllerArgs {
             controller: self.controller,
             grace: self.grace,
             sequencing: Sequencing::default(),
+            retarget_hold: self.retarget_hold,
             max_clients: self.max_clients,
             envoys: None,
         })

@@ -41,7 +41,9 @@ impl World {
     pub(super) fn derive(dir: &Path, controller: &str) -> anyhow::Result<World> {
         let Once { events, problems, provenance, unknown_kinds } =
             Directory::read_once(dir, Some(tidegate_normalize::admit))?;
-        let mut core = Core::new(&Config { controller: Name::from(controller), ..Config::default() });
+        // At a first look nothing is held; but whoever serves these manifests may hold, so asking for it is no mistake.
+        let config = Config { controller: Name::from(controller), hold: Some(0), ..Config::default() };
+        let mut core = Core::new(&config);
         let now = clock::system()();
         let mut sealed = match core.apply(&events, now) {
             Applied::Sealed(sealed) => sealed,

@@ -1,6 +1,6 @@
 //! Incremental equals batch: at every sealed epoch of random histories, at one and at two workers, the dataflow's rows
 //! are those that the reference computes from the facts of that epoch; and a cold start from the last state gives
-//! the same rows again.
+//! the same rows again. The same with entries that are held, against a reference that remembers as naively.
 //!
 //! `TIDEGATE_SEQUENCES` sets how many histories are played (60 by default), `TIDEGATE_SEED` where they begin.
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tidegate_engine::{Applied, Config, Core};
 use tidegate_log::{Event, Object};
 use tidegate_model::{Kind, Name};
-use tidegate_scenarios::{difference, rows_of};
+use tidegate_scenarios::{Oracle, difference, rows_of};
 use tidegate_workload::{Random, World};
 use tidegate_xds::Sealed;
 
@@ -24,6 +24,8 @@ fn sealed(applied: Applied) -> std::sync::Arc<Sealed> {
         Applied::Pending { missing } => panic!("still waiting for {missing:?}"),
     }
 }
+
+mod holds;
 
 /// Plays one history and compares every epoch of it.
 fn play(seed: u64, workers: usize) {
@@ -70,14 +72,20 @@ fn check(seed: u64, workers: usize, step: usize, core: &Core, sealed: &Sealed) {
 }
 
 fn histories(workers: usize, share: u64) {
-    let count = setting("TIDEGATE_SEQUENCES", 60) / share;
+    histories_of(share, |seed| play(seed, workers));
+}
+
+/// Plays the histories, or of every `share` of them one; how many these are.
+fn histories_of(share: u64, play: impl Fn(u64)) -> u64 {
+    let count = (setting("TIDEGATE_SEQUENCES", 60) / share).max(1);
     let from = setting("TIDEGATE_SEED", 0);
-    for seed in from..from + count.max(1) {
-        play(seed, workers);
+    for seed in from..from + count {
+        play(seed);
         if (seed - from + 1).is_multiple_of(500) {
-            eprintln!("{} histories equal the reference at {workers} workers", seed - from + 1);
+            eprintln!("{} histories equal the reference", seed - from + 1);
         }
     }
+    count
 }
 
 #[test]
@@ -120,15 +128,19 @@ fn a_route_counts_once_for_listeners_of_one_name() {
 }
 
 /// Whether a history shows that the edge is cut: other rows than the reference, a violation, or an assertion.
-fn notices(seed: u64, cut: &str) -> bool {
+fn notices(seed: u64, cut: &str, hold: Option<u64>) -> bool {
     let cut = Some(Name::from(cut));
     let play = || {
-        let mut core = Core::with_translation(1, tidegate_translate::Config { cut, ..translation() });
+        let mut core = Core::with_translation(1, tidegate_translate::Config { cut, hold, ..translation() });
+        let mut oracle = Oracle::new(hold);
         let mut world = World::new(seed);
         let mut batch = world.list();
         for step in 0..STEPS {
+            if hold.is_some() {
+                batch.iter_mut().for_each(holds::stage);
+            }
             let next = sealed(core.apply(&batch, step as u64));
-            if !difference(&next, &core.facts()).is_empty() || !core.store().violations().is_empty() {
+            if !oracle.difference(&next, &core.facts()).is_empty() || !core.store().violations().is_empty() {
                 return true;
             }
             batch = world.step();
@@ -145,12 +157,15 @@ fn translation() -> tidegate_translate::Config {
 
 #[test]
 fn every_edge_of_the_dataflow_is_missed_when_it_is_cut() {
-    for edge in tidegate_translate::EDGES {
-        let seen = (0..40).find(|seed| notices(*seed, edge));
+    let edges = tidegate_translate::EDGES.into_iter().map(|edge| (edge, None));
+    let of_holds = tidegate_translate::HOLD_EDGES.into_iter().map(|edge| (edge, Some(holds::BOUND)));
+    for (edge, hold) in edges.chain(of_holds) {
+        let seen = (0..40).find(|seed| notices(*seed, edge, hold));
         assert!(seen.is_some(), "no history notices that this edge is cut: {edge}");
         eprintln!("noticed by history {:>2}: {edge}", seen.unwrap_or_default());
     }
-    assert!(!notices(0, "none"), "an uncut dataflow is said to differ");
+    assert!(!notices(0, "none", None), "an uncut dataflow is said to differ");
+    assert!(!notices(0, "none", Some(holds::BOUND)), "an uncut dataflow with holds is said to differ");
 }
 
 /// What random histories are worth: in a wasteland of dangling references every comparison holds.
