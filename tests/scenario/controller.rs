@@ -43,7 +43,8 @@ impl Controller {
     /// If it is not sealed.
     pub fn apply(&mut self, events: &[Event], millis: Millis) -> Arc<Sealed> {
         self.last = self.last.max(millis);
-        let mut batch: Vec<Event> = self.deadlines.values_mut().flat_map(|deadlines| passed(deadlines, millis)).collect();
+        let mut batch: Vec<Event> =
+            self.deadlines.values_mut().flat_map(|deadlines| passed(deadlines, millis)).collect();
         let is_first = self.core.epoch().is_none();
         if is_first {
             batch.extend(self.objects.values().cloned().map(Event::Apply));

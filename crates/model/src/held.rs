@@ -1,9 +1,9 @@
 //! Entries that keep a previous target for a while.
 
+use crate::Millis;
 use crate::hostname::Hostname;
 use crate::kind::ObjectKey;
 use crate::name::{Name, NamespacedName};
-use crate::Millis;
 use serde::{Deserialize, Serialize};
 
 /// The annotation of a route with its own bound of the retarget hold.

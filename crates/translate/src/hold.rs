@@ -234,7 +234,11 @@ impl State {
             HoldInput::Backend(backend, usable) => put(backends, backend.cluster.name(), (backend, usable), come),
             HoldInput::Bound(route, bound) => put(bounds, route, bound, come),
             HoldInput::Grant(key, name) => {
-                if come { grants.insert((key, name)) } else { grants.remove(&(key, name)) };
+                if come {
+                    grants.insert((key, name))
+                } else {
+                    grants.remove(&(key, name))
+                };
             }
             HoldInput::Desired(route, host, listener_host, ranked) => {
                 let key = EntryKey { host, listener_host, entry: ranked.entry.id.clone() };

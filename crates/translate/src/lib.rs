@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    ClassFact, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact,
-    NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
+    ClassFact, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact, NamespacedName,
+    ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 use timely::dataflow::operators::probe::Handle as ProbeHandle;
@@ -37,8 +37,8 @@ pub mod reference;
 mod references;
 mod status;
 
-pub use edges::{EDGES, HOLD_EDGES};
 use edges::Edges;
+pub use edges::{EDGES, HOLD_EDGES};
 use hold::{Clock, Sources};
 use lower::RouteInput;
 use published::Published;
@@ -234,7 +234,8 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
             .concat(status::other_statuses(other_inputs))
             .concat(edges.carry("status of routes", published.statuses));
 
-        let rows = ours.flat_map(move |state| gateways::rows(&state, bind))
+        let rows = ours
+            .flat_map(move |state| gateways::rows(&state, bind))
             .concat(hosts)
             .concat(members.map(|(gateway, backend)| Row::Member(gateway, backend.cluster.name())))
             .concat(assignments)
@@ -244,10 +245,10 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
             Some(held) => rows.concat(held.map(Row::Held)),
         };
         rows.inspect_batch(move |_epoch, rows| {
-                // The receiver is gone only when the engine is being torn down.
-                let _ = output.send(rows.to_vec());
-            })
-            .probe_with(&probe);
+            // The receiver is gone only when the engine is being torn down.
+            let _ = output.send(rows.to_vec());
+        })
+        .probe_with(&probe);
     });
     (inputs, probe)
 }

@@ -4,24 +4,24 @@
 //! everything that the joins do: which facts meet, which are counted once, what exists for an empty key. Read this to
 //! learn what the dataflow computes; it is never fast and never incremental.
 
+use crate::Config;
 use crate::assemble::{self, Domain};
 use crate::attach::{self, Attachment};
 use crate::backends::{self, BackendAsk, Resolution};
 use crate::certificates;
 use crate::endpoints;
 use crate::gateways::{self, GatewayState, Part, Verdict};
+use crate::hold::{EntryKey, World};
 use crate::lower::{RouteInput, RouteOutput, RouteParts};
 use crate::names::{Backend, HostKey};
 use crate::rank::Ranked;
 use crate::references::{Ask, GrantKey};
 use crate::status::{self, GatewayInput, OtherInput};
-use crate::Config;
-use crate::hold::{EntryKey, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact,
-    RouteKey, SecretFact, ServiceFact, SliceFact,
+    ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact, NamespacedName, ObjectKey,
+    RouteFact, RouteKey, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 

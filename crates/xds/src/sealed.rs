@@ -228,7 +228,11 @@ impl Store {
             Row::Endpoints(name, variants) => replace(&mut self.sealed.endpoints, name, variants, come),
             Row::Status(object, status) => replace(&mut self.sealed.status, object, status, come),
             Row::Held(held) => {
-                if come { self.sealed.held.insert(held) } else { self.sealed.held.remove(&held) };
+                if come {
+                    self.sealed.held.insert(held)
+                } else {
+                    self.sealed.held.remove(&held)
+                };
             }
         }
     }

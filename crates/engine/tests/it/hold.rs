@@ -103,7 +103,8 @@ fn while_something_is_held_its_clusters_alone_stay() {
     let mut core = open();
     let before = apply(&mut core, &[], 150);
     let held = apply(&mut core, &retarget(), 200);
-    let tables = |sealed: &Sealed| sealed.gateways[&gateway_key().name].tables.values().map(|t| t.version).collect::<Vec<_>>();
+    let tables =
+        |sealed: &Sealed| sealed.gateways[&gateway_key().name].tables.values().map(|t| t.version).collect::<Vec<_>>();
     assert_eq!(tables(&held), tables(&before), "for the proxies nothing happens");
     assert_eq!(core.store().violations().len(), 0);
     // One row of the hold, and the status of the route.

@@ -145,8 +145,7 @@ fn hold<'s>(inputs: Rows<'s, Sent>, bound: Millis) -> Rows<'s, HoldOutput> {
             input.for_each(|capability, data| {
                 for ((_, input), epoch, diff) in data.drain(..) {
                     let of_epoch = open.entry(epoch);
-                    let (_, updates) =
-                        of_epoch.or_insert_with(|| (capability.delayed(&epoch, port), Vec::new()));
+                    let (_, updates) = of_epoch.or_insert_with(|| (capability.delayed(&epoch, port), Vec::new()));
                     updates.push((input, diff));
                 }
             });

@@ -210,11 +210,8 @@ fn a_previous_target_that_is_gone_is_not_kept() {
 
 #[test]
 fn a_previous_target_in_another_namespace_is_kept_only_while_a_grant_permits_it() {
-    let target = BackendRef {
-        group_kind: Kind::Service.into(),
-        name: NamespacedName::new("store", "a"),
-        port: Some(80),
-    };
+    let target =
+        BackendRef { group_kind: Kind::Service.into(), name: NamespacedName::new("store", "a"), port: Some(80) };
     let key = Ask::Backend(BackendAsk { route: route(), target }).grant_key();
     for name in [None, Some(Name::from("a"))] {
         let grant = HoldInput::Grant(key.clone(), name);
