@@ -2,6 +2,7 @@
 //! milliseconds, some routes have bounds of their own, and the timers say when a hold ends, or are late.
 
 use super::{STEPS, histories_of};
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegate_engine::Config;
@@ -15,15 +16,20 @@ use tidegate_xds::Sealed;
 /// The bound of routes that do not say their own, in milliseconds.
 pub(crate) const BOUND: u64 = 9;
 
-/// Makes it likely that an entry is the same one before and after an edit: the first rule of a route matches everything,
-/// and is always there. The route's own bound follows from its generation, so that an object says the same whenever it
-/// is listed.
+/// Makes it likely that an entry is the same one before and after an edit: every route attaches to every Gateway for every
+/// host, and its first rule matches everything. The route's own bound follows from its generation, so that an object says
+/// the same whenever it is listed.
 pub(crate) fn stage(event: &mut Event) {
     let Event::Apply(object) = event else { return };
     if object.key.kind != Kind::HttpRoute {
         return;
     }
     let mut body = (*object.body).clone();
+    let gateways =
+        ["infra", "shop", "team-x"].into_iter().flat_map(|namespace| [(namespace, "edge"), (namespace, "inner")]);
+    body["spec"]["parentRefs"] =
+        gateways.map(|(namespace, name)| json!({"namespace": namespace, "name": name})).collect();
+    body["spec"]["hostnames"] = json!(null);
     if let Some(rule) = body["spec"]["rules"][0].as_object_mut() {
         rule.remove("matches");
     }
