@@ -1,5 +1,6 @@
 //! Judges every answer of one Envoy: it must be what was right just before or just after a change, never anything else.
 
+use super::stack::DRAIN;
 use super::track::Track;
 use super::world::{Form, View, World};
 use bytes::Bytes;
@@ -13,6 +14,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long after its reconnect a state-of-the-world client may still feel that clusters went while it had no
 /// controller.
 const AFTERMATH: Duration = Duration::from_secs(3);
+
+/// How long a client may take to notice that its controller was killed, if it was its own.
+const FELT_WITHIN: Duration = Duration::from_secs(2);
 
 /// How many failures are described.
 const DESCRIBED: usize = 20;
@@ -32,14 +36,22 @@ pub(super) struct Judge {
     clusters: BTreeSet<String>,
     /// Changes of each view, and when.
     history: Vec<Vec<(Duration, String)>>,
-    /// Kills, each until when its aftermath lasts; the last may have no end yet.
-    kills: Vec<(Duration, Option<Duration>)>,
+    kills: Vec<Kill>,
     /// How long it has been connected to a controller, in all.
     connected: Duration,
     polled: Duration,
     pub(super) counts: Counts,
     /// The first failures, in words.
     pub(super) described: Vec<String>,
+}
+
+/// A kill of controllers, as a client feels it.
+struct Kill {
+    at: Duration,
+    /// The client was seen without a controller since.
+    felt: bool,
+    /// When it was seen to have one again.
+    over: Option<Duration>,
 }
 
 /// What was counted.
@@ -105,16 +117,17 @@ impl Judge {
 
     /// Controllers were killed.
     pub(super) fn killed(&mut self, now: Duration) {
-        self.kills.push((now, None));
+        self.kills.push(Kill { at: now, felt: false, over: None });
     }
 
     /// It was seen whether it is connected to a controller.
     pub(super) fn polled(&mut self, now: Duration, connected: bool) {
         if connected {
             self.connected += now.saturating_sub(self.polled);
-            for (_, until) in self.kills.iter_mut().filter(|(_, until)| until.is_none()) {
-                *until = Some(now + AFTERMATH);
-            }
+            let here = |kill: &&mut Kill| kill.over.is_none() && (kill.felt || now > kill.at + FELT_WITHIN);
+            self.kills.iter_mut().filter(here).for_each(|kill| kill.over = Some(now));
+        } else {
+            self.kills.iter_mut().filter(|kill| kill.over.is_none()).for_each(|kill| kill.felt = true);
         }
         self.polled = now;
     }
@@ -162,7 +175,7 @@ impl Judge {
     }
 
     fn fail(&mut self, since: Duration, times: Times, answer: &Answer) {
-        if self.is_limit(times, answer) {
+        if self.is_limit(since, times, answer) {
             self.counts.limit += 1;
             return;
         }
@@ -182,24 +195,26 @@ impl Judge {
         for (when, said) in self.history[answer.target].iter().rev().take(NAMED) {
             text += &format!("\n    changed at {:.3} s: {said}", when.as_secs_f64());
         }
-        if let Some((when, _)) = self.kills.last() {
-            text += &format!("\n    last kill at {:.3} s", when.as_secs_f64());
+        if let Some(kill) = self.kills.last() {
+            text += &format!("\n    last kill at {:.3} s", kill.at.as_secs_f64());
         }
         self.describe(text);
     }
 
     /// A cluster that a client uses and that went while it had no controller is gone with the first complete list: the
     /// state-of-the-world protocol has no way to send what the new controller never knew.
-    fn is_limit(&self, times: Times, answer: &Answer) -> bool {
+    fn is_limit(&self, since: Duration, times: Times, answer: &Answer) -> bool {
         // What Envoy answers for a cluster that it does not have.
         let refused = matches!(answer.outcome, Outcome::Proxy { status: 500, .. });
         let lost = |form: &Form| match form {
             Form::Routed { clusters, .. } => !clusters.is_subset(&self.clusters),
             Form::NoListener | Form::NoHost => false,
         };
-        let after_kill =
-            self.kills.iter().any(|(from, until)| *from <= times.done && until.is_none_or(|until| until >= times.sent));
-        let mut seen = self.routes[answer.target].seen_between(times.sent, times.done);
+        // What is connected to a listener that is gone keeps its routes until it has drained.
+        let drain = if matches!(self.views[answer.target], View::Door(_)) { DRAIN } else { Duration::ZERO };
+        let ended = |kill: &Kill| kill.over.is_some_and(|over| over + AFTERMATH + drain < times.sent);
+        let after_kill = self.kills.iter().any(|kill| kill.at <= times.done && !ended(kill));
+        let mut seen = self.routes[answer.target].seen_between(since, times.done);
         self.sotw && refused && after_kill && seen.any(|(_, form)| lost(form))
     }
 

@@ -85,7 +85,8 @@ fn a_cluster_that_went_without_a_controller_is_a_limit_of_state_of_the_world_alo
         judge.killed(ms(200));
         judge.take(Duration::ZERO, refused(250));
         assert_eq!((judge.counts.failures, judge.counts.limit), if sotw { (1, 1) } else { (2, 0) });
-        judge.polled(ms(300), true);
+        judge.polled(ms(300), false);
+        judge.polled(ms(400), true);
         judge.take(Duration::ZERO, refused(3500));
         assert_eq!(judge.counts.failures, if sotw { 2 } else { 3 }, "long after it is back");
     }
