@@ -19,10 +19,13 @@ mod service;
 
 mod clients;
 
+mod cause;
+
 mod metrics;
 
-pub use clients::{ClientStats, Clients};
-pub use metrics::{Counter, CounterPerType, Metrics};
+pub use cause::Cause;
+pub use clients::{ClientState, ClientStats, Clients};
+pub use metrics::{Counter, Histogram, Metrics, Newest, PerCause, PerType, Traffic};
 pub use service::{Clock, Config, Error, serve};
 
 /// The messages of both protocols to a session's words and back, for peers that have no stream.

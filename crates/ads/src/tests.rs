@@ -1,9 +1,15 @@
 //! The session against a model of Envoy, message by message and encoded as on the wire; then the service on loopback.
 
+mod churn;
+mod figures;
 mod harness;
+mod hostile;
+mod limits;
 mod loopback;
 mod random;
+mod raw;
 mod rejections;
 mod rules;
 mod scenarios;
+mod server;
 mod world;
