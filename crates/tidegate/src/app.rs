@@ -7,6 +7,8 @@ mod follow;
 
 pub(crate) mod view;
 
+mod wire;
+
 use crate::clock::Clock;
 use crate::fleet::ledger::Ledger;
 use crate::fleet::seats::Seats;
@@ -41,6 +43,21 @@ const OBSERVATION_QUEUE: usize = 65_536;
 /// How long the engine waits, when stopping, for the ends of clients' streams, so that the recording has them.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
+/// What clients may do. `docs/operations.md` says what happens at each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientLimits {
+    /// Clients at a time.
+    pub clients: usize,
+    /// Names that each may ask for, of one type.
+    pub names: usize,
+    /// Size of a request.
+    pub request_bytes: usize,
+    /// About how old a stream may become; none: as old as it likes.
+    pub stream_age: Option<Duration>,
+    /// How often a quiet connection is probed.
+    pub keepalive: Duration,
+}
+
 /// A validated configuration.
 #[derive(Clone, Debug)]
 pub struct AppConfig {
@@ -60,8 +77,8 @@ pub struct AppConfig {
     pub controller: String,
     /// How long a cluster stays after its last use is gone.
     pub grace: Duration,
-    /// Clients at a time.
-    pub max_clients: usize,
+    /// What clients may do.
+    pub limits: ClientLimits,
     /// The Envoys to run, one for each Gateway; none if somebody else runs them.
     pub envoys: Option<EnvoyConfig>,
 }
@@ -76,7 +93,11 @@ impl AppConfig {
     fn for_ads(&self, vault: Vault) -> anyhow::Result<tidegate_ads::Config> {
         Ok(tidegate_ads::Config {
             grace_ms: u64::try_from(self.grace.as_millis())?,
-            max_clients: self.max_clients,
+            max_clients: self.limits.clients,
+            max_names: self.limits.names,
+            max_request_bytes: self.limits.request_bytes,
+            max_stream_age: self.limits.stream_age,
+            keepalive: self.limits.keepalive,
             vault,
             ..tidegate_ads::Config::default()
         })
@@ -150,8 +171,7 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
     let (batches, queue) = mpsc::channel(SOURCE_QUEUE);
     let view = AppView {
         clock: Arc::clone(&clock),
-        sealed: engine.sealed(),
-        state: engine.state(),
+        engine: engine.clone(),
         board,
         problems: source.problems(),
         provenance: source.provenance(),

@@ -24,6 +24,24 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads a size: a whole number with `KiB`, `MiB` or `GiB`.
+///
+/// # Errors
+///
+/// Says how a size is written.
+pub fn bytes(text: &str) -> Result<usize, String> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or("add a unit: KiB, MiB or GiB, as in 64MiB")?;
+    let (number, unit) = text.split_at(unit_at);
+    let number: u16 = number.parse().map_err(|_| "write a whole number and a unit, as in 512KiB or 64MiB")?;
+    let shift = match unit {
+        "KiB" => 10,
+        "MiB" => 20,
+        "GiB" => 30,
+        _ => return Err(format!("{unit} is no unit: write KiB, MiB or GiB, as in 64MiB")),
+    };
+    Ok(usize::from(number) << shift)
+}
+
 /// Reads the address of a listening socket.
 ///
 /// # Errors
@@ -76,6 +94,14 @@ mod tests {
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
         for wrong in ["5", "s", "", "-5s", "5h", "1.5s", "99999999999s"] {
             assert!(duration(wrong).is_err(), "{wrong} was read");
+        }
+    }
+
+    #[test]
+    fn sizes_need_a_unit() {
+        assert_eq!((bytes("512KiB"), bytes("64MiB"), bytes("2GiB")), (Ok(512 << 10), Ok(64 << 20), Ok(2 << 30)));
+        for wrong in ["64", "MiB", "", "-1KiB", "64MB", "1.5GiB", "99999KiB"] {
+            assert!(bytes(wrong).is_err(), "{wrong} was read");
         }
     }
 

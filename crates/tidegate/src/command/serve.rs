@@ -1,6 +1,7 @@
 //! `tidegate serve`.
 
 use super::Failure;
+use super::limits::LimitArgs;
 use crate::app::{self, AppConfig};
 use crate::args::values;
 use crate::clock;
@@ -68,9 +69,9 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
     pub grace: Duration,
 
-    /// Clients that may be connected at a time; further ones are refused
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    pub max_clients: usize,
+    /// What clients may do.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 
     /// Form of the log lines on stderr; TIDEGATE_LOG says which are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
@@ -96,6 +97,7 @@ impl ControllerArgs {
     /// When the directory is not there, or two flags exclude each other.
     pub fn validate(self, flag: &str, manifests: &Path, ads: SocketAddr) -> Result<AppConfig, Failure> {
         check_directory(flag, manifests)?;
+        let limits = self.limits.validate()?;
         if self.poll.is_some_and(|interval| interval < MIN_POLL) {
             return Err(Failure::Usage(
                 "--poll is shorter than 200ms: a file must have the time to be written".to_owned(),
@@ -119,7 +121,7 @@ impl ControllerArgs {
             workers: self.workers,
             controller: self.controller,
             grace: self.grace,
-            max_clients: self.max_clients,
+            limits,
             envoys: None,
         })
     }
