@@ -145,7 +145,7 @@ fn accept(session: &mut Session, replies: Vec<Reply>, now: Millis) {
             Reply::Send(response) => {
                 queue.extend(session.on_request(request(response.type_url, response.nonce, Vec::new()), now));
             }
-            Reply::Observe(_) => {}
+            Reply::Observe(_) | Reply::Remember(_) => {}
             Reply::Close(close) => panic!("a session gave up: {close}"),
         }
     }

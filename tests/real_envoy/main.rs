@@ -6,6 +6,8 @@
 
 mod ask;
 
+mod rejections;
+
 mod stage;
 
 use stage::Stage;

@@ -13,13 +13,14 @@ struct Step {
 }
 
 /// Cheap ones first.
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step { name: "format", tool: Some("fmt"), run: || step::cargo(&["fmt", "--all", "--check"], &[]) },
     Step { name: "tidy", tool: None, run: tidy::run },
     Step { name: "lints", tool: Some("clippy"), run: lints },
     Step { name: "docs", tool: None, run: docs },
     Step { name: "tests", tool: None, run: || step::cargo(&["test", "--workspace"], &[]) },
     Step { name: "demo", tool: None, run: || step::cargo(&["xtask", "demo", "--once"], &[]) },
+    Step { name: "churn", tool: None, run: || step::cargo(&["xtask", "churn", "--seconds", "20"], &[]) },
 ];
 
 fn lints() -> Result<()> {

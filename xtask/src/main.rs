@@ -1,11 +1,13 @@
 //! Developer commands. `cargo xtask --help` lists them; each is one module.
 //!
 //! * [`demo`]: real Envoys serve `examples/shop`, every answer is checked, things change under load.
+//! * [`churn`]: real Envoys under load while everything changes at random and controllers are killed.
 //! * [`ci`]: everything that must hold before a change is merged, in one run.
 //! * [`tidy`]: rules about the source tree that the compiler does not know.
 //! * [`golden`]: writes the golden files of the scenarios anew.
 //! * [`docs`]: writes the tables of the documentation anew.
 
+mod churn;
 mod ci;
 mod demo;
 mod docs;
@@ -29,7 +31,9 @@ struct Cli {
 enum Command {
     /// Serve examples/shop with a real Envoy and say what to try
     Demo(demo::Args),
-    /// Run everything that must hold: format, lints, docs, tidy, tests, demo
+    /// Change everything at random under load, kill controllers, and hold every answer to what was configured
+    Churn(churn::Args),
+    /// Run everything that must hold: format, lints, docs, tidy, tests, demo, churn
     Ci,
     /// Check crate edges, file sizes, heads and the tables of the documentation
     Tidy,
@@ -42,6 +46,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
+        Command::Churn(args) => churn::run(&args),
         Command::Ci => ci::run(),
         Command::Tidy => tidy::run(),
         Command::Golden(args) => golden::run(&args),

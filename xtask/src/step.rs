@@ -50,10 +50,25 @@ fn is_of_this_package(name: &OsStr) -> bool {
 /// It does not build.
 pub(crate) fn build(name: &str) -> Result<PathBuf> {
     cargo(&["build", "--bin", name], &[])?;
+    Ok(built()?.join(name))
+}
+
+/// Builds an example of a package of this workspace; where it is.
+///
+/// # Errors
+///
+/// It does not build.
+pub(crate) fn build_example(package: &str, name: &str) -> Result<PathBuf> {
+    cargo(&["build", "--package", package, "--example", name], &[])?;
+    Ok(built()?.join("examples").join(name))
+}
+
+/// Where programs are built to.
+fn built() -> Result<PathBuf> {
     let mut command = cargo_metadata::MetadataCommand::new();
     let metadata = command.cargo_path(crate::cargo()).current_dir(crate::root()).no_deps().exec();
     let metadata = metadata.context("cannot ask cargo where it builds to")?;
-    Ok(metadata.target_directory.join("debug").join(name).into_std_path_buf())
+    Ok(metadata.target_directory.join("debug").into_std_path_buf())
 }
 
 /// Whether `cargo NAME` is installed.

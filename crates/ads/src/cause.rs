@@ -12,7 +12,7 @@ pub enum Cause {
     Subscription,
     /// A client that brings what it held before asked for the first time on its stream.
     Reconnect,
-    /// It waited for the client to accept something else.
+    /// It waited for the client to accept something else, or a part of what the client rejected as a whole.
     Acceptance,
     /// The client rejected something: the rest of it, or a narrower form.
     Rejection,

@@ -4,12 +4,14 @@
 //! [`tidegate_model::Observation`]s of what clients accepted and rejected. *Must not know*: Kubernetes, timely, how
 //! anything is translated. *Start at* [`session`], which decides everything; [`serve`] only moves bytes.
 //!
-//! Modules in the order of the data: who a client is, its session, the material of secrets, frames, the service, and
-//! what it shows of itself.
+//! Modules in the order of the data: who a client is, what it rejects, its session, the material of secrets, frames, the
+//! service, and what it shows of itself.
 
 mod identity;
 
 pub mod session;
+
+mod remembered;
 
 mod secrets;
 
@@ -26,6 +28,7 @@ mod metrics;
 pub use cause::Cause;
 pub use clients::{ClientState, ClientStats, Clients};
 pub use metrics::{Counter, Histogram, Metrics, Newest, PerCause, PerType, Traffic};
+pub use remembered::Remembered;
 pub use service::{Clock, Config, Error, serve};
 
 /// The messages of both protocols to a session's words and back, for peers that have no stream.

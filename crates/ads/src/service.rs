@@ -14,7 +14,8 @@ mod stream;
 
 use crate::clients::Clients;
 use crate::metrics::Metrics;
-use crate::session::{Limits, Protocol};
+use crate::remembered::Remembered;
+use crate::session::{Limits, Protocol, Sequencing};
 use http::{HeaderValue, Request, Response, header};
 use inbound::Inbound;
 pub use inbound::{from_delta, from_sotw};
@@ -44,6 +45,8 @@ pub struct Config {
     pub grace_ms: Millis,
     /// How long a listener or table waits for clusters that are new to a client, in milliseconds.
     pub pin_ms: Millis,
+    /// In which order clients learn things; anything but the default is for tests.
+    pub sequencing: Sequencing,
     /// Most streams at a time.
     pub max_clients: usize,
     /// Most names that a client may ask for, of one type.
@@ -58,6 +61,8 @@ pub struct Config {
     pub vault: Vault,
     /// Counters. Clones of the configuration share them.
     pub metrics: Arc<Metrics>,
+    /// What clients reject. Clones of the configuration share it.
+    pub remembered: Remembered,
     /// Who is connected. Clones of the configuration share it.
     pub clients: Clients,
 }
@@ -68,6 +73,7 @@ impl Default for Config {
         Config {
             grace_ms: limits.grace_ms,
             pin_ms: limits.pin_ms,
+            sequencing: Sequencing::default(),
             max_clients: 10_000,
             max_names: 200_000,
             max_request_bytes: 64 << 20,
@@ -75,6 +81,7 @@ impl Default for Config {
             keepalive: Duration::from_secs(30),
             vault: Vault::new(),
             metrics: Arc::default(),
+            remembered: Remembered::default(),
             clients: Clients::default(),
         }
     }

@@ -11,7 +11,8 @@
 //!   then [`Limits::grace_ms`]. In the state-of-the-world protocol what is sent until then is the union.
 //! * Secrets are sent when they are asked for, one a response, and again when they change.
 //! * A cluster that changed is followed by its endpoints, changed or not: Envoy warms it anew.
-//! * What a client rejected is not sent again until its content changes.
+//! * What a client rejects is found out ([`isolation`]) and not sent again until its content
+//!   changes; everything else goes on. Until then the client is kept at what it accepted before.
 //!
 //! *Invariant*: equal content is never sent twice to a client that has it, except as the first answer on endpoints of
 //! a stream and after a changed cluster.
@@ -19,27 +20,31 @@
 mod books;
 mod fold;
 mod gate;
+mod halving;
+mod isolation;
 mod message;
 mod open;
 mod rejection;
 mod send;
 mod subscription;
+mod tables;
 mod target;
 
-pub use message::{Ask, Client, Close, Limits, Protocol, Reply, Request, Response, TypeUrl};
+pub use books::RejectedResource;
+pub use isolation::Rejections;
+pub use message::{Ask, Client, Close, Limits, Protocol, Reply, Request, Response, Sequencing, TypeUrl};
+pub use tables::{EntryForm, RejectedEntry};
 
-use books::{Books, Held, Opened, Opening, Sent};
+use books::{Books, Opened, Opening, Sent};
 use gate::Gate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use subscription::{Change, Subscription};
+use tables::TableVerdict;
 use target::Target;
-use tidegate_model::{Epoch, Millis, Name, Observation, ResourceType};
+use tidegate_model::{Epoch, Millis, Name, Observation, Refusal, ResourceType};
 use tidegate_xds::Sealed;
-
-/// Longest part of a rejection that is looked at, in bytes.
-const MAX_READ_DETAIL: usize = 1 << 16;
 
 /// One value for each resource type.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +69,7 @@ pub struct Session {
     protocol: Protocol,
     client: Client,
     limits: Limits,
+    sequencing: Sequencing,
     /// Time of the first request.
     started: Option<Millis>,
     /// Time of the last call.
@@ -81,6 +87,18 @@ pub struct Session {
     owed: BTreeSet<Name>,
     /// Clusters that nothing names any more, and when they are taken back.
     due: BTreeMap<Name, Millis>,
+    /// Clusters that a replaced listener named, and until when its connections may use them.
+    draining: BTreeMap<Name, Millis>,
+    /// What the client rejects of tables.
+    verdicts: BTreeMap<Name, TableVerdict>,
+    /// A trial has told something: tables are to be composed anew.
+    recompose_after: bool,
+    /// What was told of rejections last.
+    told: Vec<Refusal>,
+    /// What is known of rejections may have changed since it was told.
+    untold: bool,
+    /// And since it was given away to be remembered.
+    unremembered: bool,
     /// What the client may be using has changed since `due` was looked at.
     uses_changed: bool,
     /// The client holds clusters that we cannot know before it names them in a request for endpoints; since when.
@@ -127,10 +145,24 @@ impl Session {
     /// A session with a client whose first request is yet to be handed in.
     #[must_use]
     pub fn new(protocol: Protocol, client: Client, limits: Limits) -> Self {
+        Session::remembering(protocol, client, limits, &Rejections::default())
+    }
+
+    /// As [`Session::new`], with what the client is known to reject from earlier streams. It counts for the types of
+    /// which the client brings something: who brings nothing is a new process, and everything is tried again.
+    #[must_use]
+    pub fn remembering(protocol: Protocol, client: Client, limits: Limits, known: &Rejections) -> Self {
+        let mut session = Session::blank(protocol, client, limits);
+        session.recall(known);
+        session
+    }
+
+    fn blank(protocol: Protocol, client: Client, limits: Limits) -> Self {
         Session {
             protocol,
             client,
             limits,
+            sequencing: Sequencing::default(),
             started: None,
             now: 0,
             connected: false,
@@ -141,11 +173,23 @@ impl Session {
             waiting: BTreeMap::new(),
             owed: BTreeSet::new(),
             due: BTreeMap::new(),
+            draining: BTreeMap::new(),
+            verdicts: BTreeMap::new(),
+            recompose_after: false,
+            told: Vec::new(),
+            untold: false,
+            unremembered: false,
             uses_changed: false,
             cautious: None,
             next_nonce: 1,
             overdue_pins: 0,
         }
+    }
+
+    /// The same with another order of what is sent.
+    #[must_use]
+    pub fn with_sequencing(self, sequencing: Sequencing) -> Self {
+        Session { sequencing, ..self }
     }
 
     /// The client at the other end.
@@ -182,6 +226,7 @@ impl Session {
             return out;
         }
         self.flush(&mut out);
+        self.tell(&mut out);
         out
     }
 
@@ -190,8 +235,10 @@ impl Session {
     pub fn on_sealed(&mut self, sealed: Arc<Sealed>, now: Millis) -> Vec<Reply> {
         self.tick(now);
         let mut out = Vec::new();
-        self.retarget(Target::new(sealed, &self.client.gateway));
+        let target = self.composed(&Target::new(sealed, &self.client.gateway));
+        self.retarget(target);
         self.flush(&mut out);
+        self.tell(&mut out);
         out
     }
 
@@ -230,7 +277,7 @@ impl Session {
                 acked_version: books.acked_version.clone(),
                 pending: books.inflight.len(),
                 behind: books.behind.len(),
-                rejected: books.rejected.keys().cloned().collect(),
+                rejected: self.rejected_names(kind),
                 nacks: books.nacks,
             }
         };
@@ -304,6 +351,7 @@ impl Session {
     }
 
     fn accept(&mut self, kind: ResourceType, sent: &Sent) {
+        self.accept_trial(kind, sent);
         let books = &mut self.books[kind];
         books.acked_version.clone_from(&sent.version);
         books.holds_unlisted = false;
@@ -312,53 +360,17 @@ impl Session {
             ResourceType::Endpoints => {
                 self.waiting.retain(|_, endpoints| endpoints.is_none_or(|nonce| nonce > sent.nonce));
             }
-            ResourceType::Listener | ResourceType::Table => {
+            ResourceType::Listener => {
+                let drained = self.now + self.limits.drain_ms;
+                for cluster in self.gates[kind].accept(sent.nonce) {
+                    self.draining.insert(cluster, drained);
+                }
+                self.uses_changed = true;
+            }
+            ResourceType::Table => {
                 self.gates[kind].accept(sent.nonce);
                 self.uses_changed = true;
             }
-        }
-    }
-
-    /// The client keeps what it had of the resources that it blames, and may have applied the others or not.
-    fn reject(&mut self, kind: ResourceType, sent: Sent, detail: &str) -> Observation {
-        let books = &mut self.books[kind];
-        books.nacks += 1;
-        let bounded = &detail[..detail.floor_char_boundary(MAX_READ_DETAIL)];
-        let carried = || sent.changes.iter().filter_map(|change| Some((change, change.version?)));
-        let culprits = rejection::culprits(bounded, carried().map(|(change, _)| &change.name));
-        for (change, version) in carried() {
-            if books.superseded(&change.name) {
-                continue;
-            }
-            let wanted = self.target.get(kind, &change.name);
-            if culprits.contains(&change.name) {
-                if wanted.is_some() {
-                    books.rejected.insert(change.name.clone(), version);
-                }
-                books.put(&change.name, change.before.clone(), wanted);
-            } else {
-                books.put(&change.name, Held::Unknown, wanted);
-            }
-        }
-        match kind {
-            // What is parked by it is not sent again: Envoy would accept an identical secret and keep the old one.
-            ResourceType::Cluster | ResourceType::Secret => {}
-            ResourceType::Endpoints => {
-                // Proves nothing; what is sent next may.
-                self.waiting.values_mut().filter(|nonce| **nonce == Some(sent.nonce)).for_each(|nonce| *nonce = None);
-            }
-            ResourceType::Listener | ResourceType::Table => {
-                self.gates[kind].reject(sent.nonce);
-                self.uses_changed = true;
-            }
-        }
-        Observation::Rejected {
-            client: self.client.id.clone(),
-            gateway: self.client.gateway.clone(),
-            kind,
-            epoch: sent.epoch,
-            resources: carried().map(|(change, version)| (change.name.clone(), version.to_string().into())).collect(),
-            detail: rejection::clean(bounded).into(),
         }
     }
 

@@ -110,6 +110,16 @@ impl ObjectKey {
         let namespace = if kind.is_cluster_scoped() { "" } else { namespace };
         ObjectKey { kind, name: NamespacedName::new(namespace, name) }
     }
+
+    /// The object that a text begins with, written as [`fmt::Display`] writes it. What an entry of a table was made of
+    /// stands at the start of the entry's id.
+    #[must_use]
+    pub fn at_start_of(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let (kind, name) = (words.next()?, words.next()?);
+        let kind = Kind::ALL.into_iter().find(|known| known.as_str() == kind)?;
+        Some(ObjectKey { kind, name: NamespacedName::parse(name) })
+    }
 }
 
 impl fmt::Debug for ObjectKey {
@@ -162,6 +172,17 @@ impl fmt::Display for GroupKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_is_read_back_from_the_start_of_a_text() {
+        for kind in Kind::ALL {
+            let key = ObjectKey::new(kind, "shop", "cart");
+            assert_eq!(ObjectKey::at_start_of(&key.to_string()), Some(key.clone()));
+            assert_eq!(ObjectKey::at_start_of(&format!("{key} rule 0 match 1")), Some(key));
+        }
+        assert_eq!(ObjectKey::at_start_of("misdirected"), None);
+        assert_eq!(ObjectKey::at_start_of("Pod a/b"), None);
+    }
 
     #[test]
     fn a_kind_is_found_by_group_version_and_kind() {

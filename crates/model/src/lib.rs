@@ -29,7 +29,7 @@ pub use finding::{Finding, Reason};
 pub use hostname::Hostname;
 pub use kind::{GroupKind, Kind, ObjectKey};
 pub use name::{Name, NamespacedName};
-pub use observation::{ClientId, Observation, ResourceType};
+pub use observation::{ClientId, Observation, Refusal, ResourceType};
 pub use status::*;
 pub use time::rfc3339;
 

@@ -76,6 +76,21 @@ impl ResourceType {
     }
 }
 
+/// A resource, or entries of a table, that a client refuses and is kept from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The type.
+    pub kind: ResourceType,
+    /// The name of the resource.
+    pub name: Name,
+    /// The Gateway's listeners that suffer, by their names there.
+    pub listeners: Vec<Name>,
+    /// Ids of the entries that suffer: those of the table that are refused, or that name the cluster.
+    pub entries: Vec<Name>,
+    /// The client's message, without dumped material.
+    pub detail: Name,
+}
+
 /// Something a client told us.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Observation {
@@ -111,6 +126,15 @@ pub enum Observation {
         resources: Vec<(Name, Name)>,
         /// Envoy's message, without dumped material.
         detail: Name,
+    },
+    /// What the client refuses of what it shall have now: all of it, after each change.
+    Refuses {
+        /// Who.
+        client: ClientId,
+        /// The Gateway it belongs to.
+        gateway: NamespacedName,
+        /// By type and name; empty when nothing is refused any more.
+        refusals: Vec<Refusal>,
     },
     /// The stream ended.
     Disconnected {

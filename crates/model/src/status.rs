@@ -96,6 +96,8 @@ pub enum ConditionType {
     ResolvedRefs,
     /// A listener conflicts with another one.
     Conflicted,
+    /// Ours, on routes: False while a proxy rejects what was made of the route, absent otherwise.
+    RouteProgrammed,
 }
 
 impl ConditionType {
@@ -107,6 +109,7 @@ impl ConditionType {
             ConditionType::Programmed => "Programmed",
             ConditionType::ResolvedRefs => "ResolvedRefs",
             ConditionType::Conflicted => "Conflicted",
+            ConditionType::RouteProgrammed => "tidegate.dev/Programmed",
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_model::{
     Condition, ConditionStatus, ConditionType, DerivedStatus, Kind, Millis, Name, NamespacedName, ObjectKey,
-    Observation, ParentFact, StatusBody,
+    Observation, ParentFact, ParentStatus, StatusBody,
 };
 
 /// The status of every object: what was derived at the newest seal, joined with what clients answered.
@@ -30,12 +30,22 @@ pub(crate) enum Place {
     Parent(ParentFact, ConditionType),
 }
 
+/// What is said of an object from outside: it is not programmed although the seal holds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Observed {
+    /// Of the object as a whole.
+    pub(crate) object: Option<Condition>,
+    /// Of a Gateway: by listener.
+    pub(crate) listeners: BTreeMap<Name, Condition>,
+    /// Of a route: by Gateway.
+    pub(crate) gateways: BTreeMap<NamespacedName, Condition>,
+}
+
 /// One object.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) derived: Arc<DerivedStatus>,
-    /// What makes a Gateway not programmed although the seal holds it.
-    refusal: Option<Condition>,
+    observed: Observed,
     /// The status of each condition, and since when.
     since: BTreeMap<Place, (ConditionStatus, Millis)>,
 }
@@ -59,16 +69,16 @@ impl Board {
                 self.objects.remove(&key);
                 continue;
             };
-            let refusal = if key.kind == Kind::Gateway { self.refusal(&key.name) } else { None };
+            let observed = self.observed(&key);
             let old = self.objects.remove(&key).map(|entry| entry.since).unwrap_or_default();
-            self.objects.insert(key, Entry::new(derived, refusal, &old, millis));
+            self.objects.insert(key, Entry::new(derived, observed, &old, millis));
         }
     }
 
     /// Takes what a client told us at `millis`.
     pub fn observe(&mut self, observation: &Observation, millis: Millis) {
-        if let Some(gateway) = self.clients.observe(observation) {
-            self.refresh(gateway, millis);
+        for key in self.clients.observe(observation) {
+            self.refresh(&key, millis);
         }
     }
 
@@ -80,20 +90,26 @@ impl Board {
             None => self.hindrances.remove(gateway),
         };
         if before != hindrance {
-            self.refresh(gateway.clone(), millis);
+            self.refresh(&ObjectKey { kind: Kind::Gateway, name: gateway.clone() }, millis);
         }
     }
 
-    /// What makes the Gateway not programmed.
-    fn refusal(&self, gateway: &NamespacedName) -> Option<Condition> {
-        self.hindrances.get(gateway).cloned().or_else(|| self.clients.refusal(gateway))
+    /// What is said of an object from outside now.
+    fn observed(&self, key: &ObjectKey) -> Observed {
+        let mut observed = self.clients.observed(key);
+        if key.kind == Kind::Gateway
+            && let Some(hindrance) = self.hindrances.get(&key.name)
+        {
+            observed.object = Some(hindrance.clone());
+        }
+        observed
     }
 
-    /// Joins a Gateway with what is said of it from outside now.
-    fn refresh(&mut self, gateway: NamespacedName, millis: Millis) {
-        let refusal = self.refusal(&gateway);
-        if let Some(entry) = self.objects.get_mut(&ObjectKey { kind: Kind::Gateway, name: gateway }) {
-            *entry = Entry::new(Arc::clone(&entry.derived), refusal, &entry.since, millis);
+    /// Joins an object with what is said of it from outside now.
+    fn refresh(&mut self, key: &ObjectKey, millis: Millis) {
+        let observed = self.observed(key);
+        if let Some(entry) = self.objects.get_mut(key).filter(|entry| entry.observed != observed) {
+            *entry = Entry::new(Arc::clone(&entry.derived), observed, &entry.since, millis);
         }
     }
 
@@ -115,11 +131,11 @@ impl Entry {
     /// Conditions whose status is as in `old` keep their times.
     fn new(
         derived: Arc<DerivedStatus>,
-        refusal: Option<Condition>,
+        observed: Observed,
         old: &BTreeMap<Place, (ConditionStatus, Millis)>,
         millis: Millis,
     ) -> Self {
-        let mut entry = Entry { derived, refusal, since: BTreeMap::new() };
+        let mut entry = Entry { derived, observed, since: BTreeMap::new() };
         let since = entry.places().into_iter().map(|(place, condition)| {
             let status = entry.effective(&place, condition).status;
             let kept = old.get(&place).filter(|(before, _)| *before == status);
@@ -130,7 +146,7 @@ impl Entry {
         entry
     }
 
-    /// Every derived condition and where it stands.
+    /// Every condition and where it stands.
     fn places(&self) -> Vec<(Place, &Condition)> {
         fn at(
             conditions: &[Condition],
@@ -149,21 +165,28 @@ impl Entry {
             StatusBody::Route(parents) => {
                 let conditions = parents
                     .iter()
-                    .flat_map(|parent| at(&parent.conditions, |kind| Place::Parent(parent.parent.clone(), kind)));
-                conditions.collect()
+                    .flat_map(|parent| self.of_parent(parent).map(move |condition| (&parent.parent, condition)));
+                conditions
+                    .map(|(parent, condition)| (Place::Parent(parent.clone(), condition.kind), condition))
+                    .collect()
             }
             StatusBody::None => Vec::new(),
         }
     }
 
+    /// The conditions towards one parent: the derived ones, and what clients say.
+    pub(crate) fn of_parent<'a>(&'a self, parent: &'a ParentStatus) -> impl Iterator<Item = &'a Condition> {
+        parent.conditions.iter().chain(self.observed.gateways.get(&parent.parent.name))
+    }
+
     /// The condition at `place`: as derived, unless clients refuse.
     pub(crate) fn effective<'a>(&'a self, place: &Place, derived: &'a Condition) -> &'a Condition {
-        match (&self.refusal, place) {
-            (Some(refusal), Place::Object(ConditionType::Programmed)) if derived.status == ConditionStatus::True => {
-                refusal
-            }
-            (Some(_) | None, Place::Object(_) | Place::Listener(..) | Place::Parent(..)) => derived,
-        }
+        let refusal = match place {
+            Place::Object(ConditionType::Programmed) => self.observed.object.as_ref(),
+            Place::Listener(listener, ConditionType::Programmed) => self.observed.listeners.get(listener),
+            Place::Object(_) | Place::Listener(..) | Place::Parent(..) => None,
+        };
+        refusal.filter(|_| derived.status == ConditionStatus::True).unwrap_or(derived)
     }
 
     /// Since when the condition at `place` has its status, in milliseconds since the Unix epoch.

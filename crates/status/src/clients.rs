@@ -1,90 +1,123 @@
-//! What clients rejected and have not yet made good.
+//! What clients refuse of what they shall have.
 
-use std::collections::BTreeMap;
+use crate::board::Observed;
+use std::collections::{BTreeMap, BTreeSet};
 use tidegate_model::{
-    ClientId, Condition, ConditionType, Epoch, Name, NamespacedName, Observation, Reason, ResourceType,
+    ClientId, Condition, ConditionType, Kind, Name, NamespacedName, ObjectKey, Observation, Reason, Refusal,
 };
 
 /// The longest message of a client that is repeated, in characters. A condition takes 32768; people read less.
 const DETAIL_MAX: usize = 1024;
 
-/// How many resource names are listed of a rejected response.
-const NAMES_MAX: usize = 5;
-
-/// Connected clients and their rejections.
+/// Connected clients and what they refuse.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
-    connected: BTreeMap<ClientId, NamespacedName>,
-    rejections: BTreeMap<NamespacedName, BTreeMap<(ClientId, ResourceType), Rejection>>,
+    refusals: BTreeMap<ClientId, (NamespacedName, Vec<Refusal>)>,
+    /// Who refuses something of the object, and why, by the place that it concerns.
+    objects: BTreeMap<ObjectKey, BTreeMap<(Concern, ClientId), Vec<String>>>,
 }
 
-/// A response that a client refused.
-#[derive(Debug)]
-struct Rejection {
-    epoch: Epoch,
-    resources: Vec<Name>,
-    detail: String,
+/// What of an object suffers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Concern {
+    /// All of it.
+    Object,
+    /// A listener of a Gateway.
+    Listener(Name),
+    /// A route at a Gateway.
+    Gateway(NamespacedName),
 }
 
 impl Clients {
-    /// Takes an observation; returns the Gateway whose refusal may have changed by it.
-    pub(crate) fn observe(&mut self, observation: &Observation) -> Option<NamespacedName> {
+    /// Takes an observation; returns the objects of which something else is said by it.
+    pub(crate) fn observe(&mut self, observation: &Observation) -> BTreeSet<ObjectKey> {
         match observation {
-            Observation::Connected { client, gateway, delta: _ } => {
-                self.connected.insert(client.clone(), gateway.clone());
-                None
+            Observation::Refuses { client, gateway, refusals } => {
+                let mut changed = self.forget(client);
+                changed.extend(self.learn(client, gateway, refusals));
+                changed
             }
-            Observation::Acked { client, kind, epoch } => {
-                let gateway = self.connected.get(client)?.clone();
-                // An epoch that was rejected may reach a client in several responses: only a later one clears it.
-                let is_over = self.rejections.get(&gateway)?.get(&(client.clone(), *kind))?.epoch < *epoch;
-                is_over.then(|| self.clear(&gateway, |key| *key == (client.clone(), *kind)))?
-            }
-            Observation::Rejected { client, gateway, kind, epoch, resources, detail } => {
-                self.connected.insert(client.clone(), gateway.clone());
-                let resources = resources.iter().map(|(name, _)| name.clone()).collect();
-                let rejection = Rejection { epoch: *epoch, resources, detail: cleaned(detail) };
-                self.rejections.entry(gateway.clone()).or_default().insert((client.clone(), *kind), rejection);
-                Some(gateway.clone())
-            }
-            Observation::Disconnected { client } => {
-                let gateway = self.connected.remove(client)?;
-                self.clear(&gateway, |(other, _)| other == client)
-            }
+            Observation::Disconnected { client } => self.forget(client),
+            // Who of the rejected response it is will be found out.
+            Observation::Connected { .. } | Observation::Acked { .. } | Observation::Rejected { .. } => BTreeSet::new(),
         }
     }
 
-    /// Forgets rejections; the Gateway if there was one.
-    fn clear(
-        &mut self,
-        gateway: &NamespacedName,
-        is_over: impl Fn(&(ClientId, ResourceType)) -> bool,
-    ) -> Option<NamespacedName> {
-        let rejections = self.rejections.get_mut(gateway)?;
-        let before = rejections.len();
-        rejections.retain(|key, _| !is_over(key));
-        let changed = rejections.len() < before;
-        if rejections.is_empty() {
-            self.rejections.remove(gateway);
+    /// What is said of an object.
+    pub(crate) fn observed(&self, key: &ObjectKey) -> Observed {
+        let mut reasons: BTreeMap<&Concern, Vec<&String>> = BTreeMap::new();
+        for ((concern, _), texts) in self.objects.get(key).into_iter().flatten() {
+            reasons.entry(concern).or_default().extend(texts);
         }
-        changed.then(|| gateway.clone())
+        let mut observed = Observed::default();
+        for (concern, texts) in reasons {
+            let Some((first, others)) = texts.split_first() else { continue };
+            let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+            let condition = |kind| Condition::no(kind, Reason::Rejected, format!("{first}{more}"));
+            match concern {
+                Concern::Object => observed.object = Some(condition(ConditionType::Programmed)),
+                Concern::Listener(name) => {
+                    observed.listeners.insert(name.clone(), condition(ConditionType::Programmed));
+                }
+                Concern::Gateway(name) => {
+                    observed.gateways.insert(name.clone(), condition(ConditionType::RouteProgrammed));
+                }
+            }
+        }
+        observed
     }
 
-    /// What a rejection says about its Gateway: not programmed.
-    pub(crate) fn refusal(&self, gateway: &NamespacedName) -> Option<Condition> {
-        let rejections = self.rejections.get(gateway)?;
-        let ((client, kind), Rejection { epoch, resources, detail }) = rejections.first_key_value()?;
-        let mut names: Vec<&str> = resources.iter().take(NAMES_MAX).map(Name::as_str).collect();
-        if resources.len() > NAMES_MAX {
-            names.push("...");
+    fn learn(&mut self, client: &ClientId, gateway: &NamespacedName, refusals: &[Refusal]) -> BTreeSet<ObjectKey> {
+        let mut changed = BTreeSet::new();
+        for refusal in refusals {
+            let text = format!(
+                "proxy {} rejected {} {}: {}",
+                client.node,
+                refusal.kind.short(),
+                refusal.name,
+                cleaned(&refusal.detail)
+            );
+            for (key, concern) in concerns(gateway, refusal) {
+                let said = self.objects.entry(key.clone()).or_default();
+                said.entry((concern, client.clone())).or_default().push(text.clone());
+                changed.insert(key);
+            }
         }
-        let names = names.join(", ");
-        let mut message = format!("proxy {client} rejected {} [{names}] of epoch {epoch}: {detail}", kind.short());
-        if rejections.len() > 1 {
-            message.push_str(&format!(" (and {} more rejected responses)", rejections.len() - 1));
+        if !refusals.is_empty() {
+            self.refusals.insert(client.clone(), (gateway.clone(), refusals.to_vec()));
         }
-        Some(Condition::no(ConditionType::Programmed, Reason::Rejected, message))
+        changed
     }
+
+    fn forget(&mut self, client: &ClientId) -> BTreeSet<ObjectKey> {
+        let Some((gateway, refusals)) = self.refusals.remove(client) else { return BTreeSet::new() };
+        let concerned = refusals.iter().flat_map(|refusal| concerns(&gateway, refusal));
+        let mut changed = BTreeSet::new();
+        for (key, concern) in concerned {
+            if let Some(said) = self.objects.get_mut(&key) {
+                said.remove(&(concern, client.clone()));
+                if said.is_empty() {
+                    self.objects.remove(&key);
+                }
+            }
+            changed.insert(key);
+        }
+        changed
+    }
+}
+
+/// The objects that suffer: the routes of the entries, or the Gateway and its listeners. The rest of a Gateway of which
+/// one route is refused is served.
+fn concerns(gateway: &NamespacedName, refusal: &Refusal) -> BTreeSet<(ObjectKey, Concern)> {
+    let routes = refusal.entries.iter().filter_map(|id| ObjectKey::at_start_of(id));
+    let mut all: BTreeSet<(ObjectKey, Concern)> =
+        routes.map(|route| (route, Concern::Gateway(gateway.clone()))).collect();
+    if all.is_empty() {
+        let key = ObjectKey { kind: Kind::Gateway, name: gateway.clone() };
+        all.extend(refusal.listeners.iter().map(|name| (key.clone(), Concern::Listener(name.clone()))));
+        all.insert((key, Concern::Object));
+    }
+    all
 }
 
 /// A client's message in one line of bounded length.

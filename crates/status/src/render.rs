@@ -60,7 +60,7 @@ fn parent(entry: &Entry, status: &ParentStatus, controller: &str) -> Value {
     json!({
         "parentRef": parent_ref(&status.parent),
         "controllerName": controller,
-        "conditions": conditions(entry, &status.conditions, |kind| Place::Parent(status.parent.clone(), kind)),
+        "conditions": conditions(entry, entry.of_parent(status), |kind| Place::Parent(status.parent.clone(), kind)),
     })
 }
 
@@ -85,9 +85,9 @@ fn group_kind(group_kind: &GroupKind) -> Value {
 }
 
 /// The conditions at one place, with their times.
-fn conditions(
+fn conditions<'a>(
     entry: &Entry,
-    conditions: &[Condition],
+    conditions: impl IntoIterator<Item = &'a Condition>,
     place: impl Fn(tidegate_model::ConditionType) -> Place,
 ) -> Vec<Value> {
     let render = |derived: &Condition| {
@@ -102,7 +102,7 @@ fn conditions(
             "lastTransitionTime": rfc3339(entry.since(&place)),
         })
     };
-    conditions.iter().map(render).collect()
+    conditions.into_iter().map(render).collect()
 }
 
 fn finding(finding: &Finding) -> Value {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tidegate_model::{
     ClientId, Condition, ConditionType, DerivedStatus, Finding, GroupKind, Kind, ListenerStatus, Name, NamespacedName,
-    ObjectKey, Observation, ParentFact, ParentStatus, Reason, ResourceType, StatusBody,
+    ObjectKey, Observation, ParentFact, ParentStatus, Reason, Refusal, ResourceType, StatusBody,
 };
 use tidegate_status::Board;
 
@@ -43,19 +43,19 @@ fn connected(stream: u64) -> Observation {
     Observation::Connected { client: client(stream), gateway: gateway_key().name, delta: true }
 }
 
-fn rejected(stream: u64, epoch: u64) -> Observation {
-    Observation::Rejected {
-        client: client(stream),
-        gateway: gateway_key().name,
-        kind: ResourceType::Table,
-        epoch,
-        resources: vec![("shop/public/8080".into(), "v1".into())],
-        detail: "bad\nregex".into(),
-    }
+/// The client refuses this of the Gateway.
+fn refuses(stream: u64, refusals: Vec<Refusal>) -> Observation {
+    Observation::Refuses { client: client(stream), gateway: gateway_key().name, refusals }
 }
 
-fn acked(stream: u64, kind: ResourceType, epoch: u64) -> Observation {
-    Observation::Acked { client: client(stream), kind, epoch }
+fn table(listeners: &[&str], entries: &[&str]) -> Refusal {
+    Refusal {
+        kind: ResourceType::Table,
+        name: "http/8080".into(),
+        listeners: listeners.iter().map(|name| (*name).into()).collect(),
+        entries: entries.iter().map(|id| (*id).into()).collect(),
+        detail: "bad\nregex".into(),
+    }
 }
 
 /// `status.conditions[1]` of the Gateway: status and transition time.
@@ -163,37 +163,77 @@ fn a_transition_time_changes_with_the_status_and_never_else() {
 }
 
 #[test]
-fn a_rejection_makes_the_gateway_not_programmed_until_a_later_epoch_is_acked() {
+fn what_a_client_refuses_makes_gateway_and_listener_not_programmed_until_it_refuses_it_no_more() {
     let mut board = Board::new();
     board.derive([(gateway_key(), Some(gateway(1, programmed())))], 1_000);
     board.observe(&connected(1), 1_000);
-    board.observe(&rejected(1, 7), 2_000);
+    board.observe(&refuses(1, vec![table(&["http"], &[])]), 2_000);
     assert_eq!(programmed_of(&board), is("False", "02"));
     let object = board.status_of(&gateway_key(), CONTROLLER).unwrap();
-    let condition = &object["status"]["conditions"][1];
-    assert_eq!(condition["reason"], "Rejected");
-    let message = "proxy envoy#1 rejected rds [shop/public/8080] of epoch 7: bad regex";
-    assert_eq!(condition["message"], Value::from(message));
-
-    // Another type, the same epoch, another client: none of them clears it.
-    board.observe(&acked(1, ResourceType::Cluster, 8), 3_000);
-    board.observe(&acked(1, ResourceType::Table, 7), 3_000);
-    board.observe(&connected(2), 3_000);
-    board.observe(&acked(2, ResourceType::Table, 8), 3_000);
-    // A new seal does not either: the client has not seen it.
+    for condition in [&object["status"]["conditions"][1], &object["status"]["listeners"][0]["conditions"][0]] {
+        assert_eq!((&condition["type"], &condition["status"]), (&json!("Programmed"), &json!("False")));
+        assert_eq!(condition["reason"], "Rejected");
+        assert_eq!(condition["message"], "proxy envoy rejected rds http/8080: bad regex");
+    }
+    // Neither an acceptance of something else nor a new seal clears it.
+    board.observe(&Observation::Acked { client: client(1), kind: ResourceType::Table, epoch: 9 }, 3_000);
     board.derive([(gateway_key(), Some(gateway(2, programmed())))], 3_000);
     assert_eq!(programmed_of(&board), is("False", "02"));
-
-    board.observe(&acked(1, ResourceType::Table, 8), 4_000);
+    board.observe(&refuses(1, Vec::new()), 4_000);
     assert_eq!(programmed_of(&board), is("True", "04"));
 }
 
 #[test]
-fn a_rejection_leaves_with_its_client() {
+fn a_refused_entry_shows_on_its_route_alone() {
+    let route = ObjectKey::new(Kind::HttpRoute, "shop", "cart");
+    let status = || {
+        let parent = |name: &str| ParentStatus {
+            parent: ParentFact {
+                group_kind: GroupKind::from(Kind::Gateway),
+                namespace_ref: None,
+                name: NamespacedName::new("shop", name),
+                section: None,
+                port: None,
+            },
+            conditions: vec![Condition::yes(ConditionType::Accepted, Reason::Accepted, "")],
+        };
+        let body = StatusBody::Route(vec![parent("public"), parent("other")]);
+        Arc::new(DerivedStatus { generation: 4, body, findings: Vec::new() })
+    };
+    let mut board = Board::new();
+    board.derive([(gateway_key(), Some(gateway(1, programmed()))), (route.clone(), Some(status()))], 1_000);
+    let parents = |board: &Board| board.status_of(&route, CONTROLLER).unwrap()["status"]["parents"].clone();
+    let before = parents(&board);
+    let entries = ["HTTPRoute shop/cart rule 0 match 0", "HTTPRoute shop/cart rule 1 match 0"];
+    board.observe(&refuses(1, vec![table(&[], &entries)]), 2_000);
+    board.observe(&refuses(2, vec![table(&[], &entries[..1])]), 3_000);
+    let shown = parents(&board);
+    assert_eq!(shown[1], before[1], "the other Gateway's proxies accept it");
+    let expected = json!({
+        "type": "tidegate.dev/Programmed",
+        "status": "False",
+        "reason": "Rejected",
+        "message": "proxy envoy rejected rds http/8080: bad regex (and 1 more)",
+        "observedGeneration": 4,
+        "lastTransitionTime": "1970-01-01T00:00:02Z",
+    });
+    assert_eq!(shown[0]["conditions"][1], expected);
+    assert_eq!(programmed_of(&board), is("True", "01"), "the rest of the Gateway is served");
+    // It stays with a new seal of the route, and leaves with the last client that refuses it.
+    board.derive([(route.clone(), Some(status()))], 5_000);
+    assert_eq!(parents(&board)[0]["conditions"][1]["lastTransitionTime"], "1970-01-01T00:00:02Z");
+    board.observe(&refuses(1, Vec::new()), 6_000);
+    assert_eq!(parents(&board)[0]["conditions"].as_array().unwrap().len(), 2);
+    board.observe(&Observation::Disconnected { client: client(2) }, 7_000);
+    assert_eq!(parents(&board), before);
+}
+
+#[test]
+fn a_refusal_leaves_with_its_client() {
     let mut board = Board::new();
     board.observe(&connected(1), 0);
     board.observe(&connected(2), 0);
-    board.observe(&rejected(1, 7), 0);
+    board.observe(&refuses(1, vec![table(&["http"], &[])]), 0);
     board.derive([(gateway_key(), Some(gateway(1, programmed())))], 1_000);
     assert_eq!(programmed_of(&board), is("False", "01"));
     board.observe(&Observation::Disconnected { client: client(2) }, 2_000);

@@ -9,7 +9,7 @@ use crate::echo::Echoed;
 use crate::http::{TIMEOUT, causes};
 use crate::tls;
 use bytes::Bytes;
-use http::Request;
+use http::{HeaderName, Request};
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
@@ -55,6 +55,8 @@ pub struct Plan {
     pub workers: u32,
     /// Every n-th request of a worker goes over a new connection; 0: none does.
     pub fresh_every: u32,
+    /// A header whose value in each answer is noted.
+    pub note: Option<HeaderName>,
 }
 
 /// How one request went.
@@ -68,6 +70,12 @@ pub struct Answer {
     pub took: Duration,
     /// Whether it went over a new connection.
     pub fresh: bool,
+    /// When its connection was made, since the start of the load; before `sent` if it was kept.
+    pub opened: Duration,
+    /// The certificate that its new connection was shown, in DER.
+    pub certificate: Option<Bytes>,
+    /// The value of [`Plan::note`], if the answer has one.
+    pub noted: Option<String>,
     /// What came back.
     pub outcome: Outcome,
 }
@@ -91,6 +99,8 @@ pub enum Outcome {
         service: String,
         /// Its pod.
         pod: String,
+        /// What the proxy spoke to it: `HTTP/1.1` or `HTTP/2.0`.
+        proto: String,
     },
     /// Somebody else answered: the proxy itself.
     Proxy {
@@ -123,6 +133,7 @@ pub struct Load {
 #[derive(Debug)]
 struct Shared {
     targets: Vec<Target>,
+    note: Option<HeaderName>,
     began: Instant,
     /// Bounded by who takes it: rate x time since the last [`Load::take`], about 150 bytes each.
     answers: Mutex<Vec<Answer>>,
@@ -141,6 +152,7 @@ impl Load {
         assert!(!plan.targets.is_empty() && plan.workers > 0 && plan.rate > 0, "a plan that sends nothing: {plan:?}");
         let shared = Arc::new(Shared {
             targets: plan.targets,
+            note: plan.note,
             began: Instant::now(),
             answers: Mutex::default(),
             answered: AtomicU64::new(0),
@@ -156,6 +168,12 @@ impl Load {
             workers.spawn(async move { worker.run(first, interval, &mut stopped).await });
         }
         Load { shared, stop, workers }
+    }
+
+    /// The start.
+    #[must_use]
+    pub fn began(&self) -> Instant {
+        self.shared.began
     }
 
     /// Time since the start, the clock of [`Answer::sent`].
@@ -184,14 +202,26 @@ impl Load {
     }
 }
 
-type Sender = SendRequest<Empty<Bytes>>;
+/// An open connection.
+struct Connection {
+    sender: SendRequest<Empty<Bytes>>,
+    opened: Duration,
+}
+
+/// What is known of an answer beside what it is.
+#[derive(Default)]
+struct Known {
+    opened: Option<Duration>,
+    certificate: Option<Bytes>,
+    noted: Option<String>,
+}
 
 struct Worker {
     shared: Arc<Shared>,
     /// Which target comes next; workers begin at different ones.
     turn: usize,
     fresh_every: u32,
-    kept: BTreeMap<(SocketAddr, Option<String>), Sender>,
+    kept: BTreeMap<(SocketAddr, Option<String>), Connection>,
     connections: JoinSet<()>,
 }
 
@@ -222,66 +252,78 @@ impl Worker {
         self.turn += 1;
         let target = self.shared.targets[index].clone();
         let sent = self.shared.began.elapsed();
-        let outcome = tokio::time::timeout(TIMEOUT, self.exchange(&target, fresh)).await;
+        let mut known = Known::default();
+        let outcome = tokio::time::timeout(TIMEOUT, self.exchange(&target, fresh, &mut known)).await;
         let took = self.shared.began.elapsed().saturating_sub(sent);
         let outcome =
             outcome.unwrap_or_else(|_| Err(format!("no answer in {TIMEOUT:?}"))).unwrap_or_else(Outcome::Failed);
-        if matches!(outcome, Outcome::Failed(_)) {
-            self.kept.remove(&target.connection());
-        }
-        let answer = Answer { target: index, sent, took, fresh, outcome };
+        let Known { opened, certificate, noted } = known;
+        let opened = opened.unwrap_or(sent);
+        let answer = Answer { target: index, sent, took, fresh, opened, certificate, noted, outcome };
         self.shared.answers.lock().expect("no holder of the lock panics").push(answer);
         self.shared.answered.fetch_add(1, Ordering::Relaxed);
     }
 
-    async fn exchange(&mut self, target: &Target, fresh: bool) -> Result<Outcome, String> {
+    async fn exchange(&mut self, target: &Target, fresh: bool, known: &mut Known) -> Result<Outcome, String> {
         let request = |host: &str, path: &str| {
             let request = Request::builder().uri(path).header(http::header::HOST, host);
             request.body(Empty::new()).map_err(|e| format!("building the request: {e}"))
         };
+        // Put back only after a whole answer: what fails is not used again.
         let kept = if fresh { None } else { self.kept.remove(&target.connection()) };
         let mut request = request(&target.host, &target.path)?;
-        let mut sender = match kept {
-            Some(mut kept) => match kept.ready().await {
+        let mut connection = match kept {
+            Some(mut kept) => match kept.sender.ready().await {
                 Ok(()) => kept,
                 // The server has closed it while it was idle, which is its right.
-                Err(_) => self.connect(target).await?,
+                Err(_) => self.connect(target, known).await?,
             },
-            None => self.connect(target).await?,
+            None => self.connect(target, known).await?,
         };
         let response = loop {
-            match sender.try_send_request(request).await {
+            known.opened = Some(connection.opened);
+            match connection.sender.try_send_request(request).await {
                 Ok(response) => break response,
                 Err(mut error) => match error.take_message() {
                     // Closed before a byte of the request was written.
                     Some(unsent) => {
                         request = unsent;
-                        sender = self.connect(target).await?;
+                        connection = self.connect(target, known).await?;
                     }
                     None => return Err(format!("answering: {}", causes(error.error()))),
                 },
             }
         };
         let status = response.status().as_u16();
+        let noted = self.shared.note.as_ref().and_then(|name| response.headers().get(name));
+        known.noted = noted.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         let body = response.into_body().collect().await.map_err(|e| format!("answering: {}", causes(&e)))?.to_bytes();
         if !fresh {
-            self.kept.insert(target.connection(), sender);
+            self.kept.insert(target.connection(), connection);
         }
         Ok(classify(status, &body))
     }
 
-    async fn connect(&mut self, target: &Target) -> Result<Sender, String> {
+    async fn connect(&mut self, target: &Target, known: &mut Known) -> Result<Connection, String> {
         let connecting = |e: &dyn std::error::Error| format!("connecting: {}", causes(e));
+        let opened = self.shared.began.elapsed();
+        known.opened = Some(opened);
         let stream = TcpStream::connect(target.address).await.map_err(|e| connecting(&e))?;
         let _unsupported = stream.set_nodelay(true);
-        if !target.tls {
-            return self.speak(stream).await;
-        }
-        let stream = tls::connect(stream, &target.host, false).await.map_err(|e| connecting(&e))?;
-        self.speak(stream).await
+        let sender = if target.tls {
+            let stream = tls::connect(stream, &target.host, false).await.map_err(|e| connecting(&e))?;
+            known.certificate = tls::certificate(&stream);
+            self.speak(stream).await?
+        } else {
+            self.speak(stream).await?
+        };
+        Ok(Connection { sender, opened })
     }
 
-    async fn speak(&mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Sender, String> {
+    async fn speak(
+        &mut self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<SendRequest<Empty<Bytes>>, String> {
         let (sender, connection) =
             handshake(TokioIo::new(stream)).await.map_err(|e| format!("connecting: {}", causes(&e)))?;
         // Its errors reach whoever waits for an answer on it.
@@ -296,7 +338,8 @@ pub fn classify(status: u16, body: &[u8]) -> Outcome {
     match serde_json::from_slice::<Echoed>(body) {
         Ok(echoed) => {
             let who = echoed.identity;
-            Outcome::Backend { status, service: format!("{}/{}", who.namespace, who.service), pod: who.pod }
+            let service = format!("{}/{}", who.namespace, who.service);
+            Outcome::Backend { status, service, pod: who.pod, proto: echoed.proto }
         }
         Err(_) => {
             let body = String::from_utf8_lossy(&body[..body.len().min(80)]).into_owned();

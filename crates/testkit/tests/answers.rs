@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -72,7 +73,7 @@ async fn load_keeps_its_rate_and_takes_turns() {
     let target =
         |path: &str| Target { address: echo.address(), host: "h".to_owned(), path: path.to_owned(), tls: false };
     let targets = vec![target("/"), target("/status/503")];
-    let load = Load::start(Plan { rate: 400, targets, workers: 8, fresh_every: 4 });
+    let load = Load::start(Plan { rate: 400, targets, workers: 8, fresh_every: 4, note: Some(CONTENT_TYPE) });
     while load.now() < Duration::from_millis(500) {
         tokio::task::yield_now().await;
     }
@@ -83,10 +84,15 @@ async fn load_keeps_its_rate_and_takes_turns() {
     assert_eq!(echo.requests(), answers.len() as u64);
     let fresh = answers.iter().filter(|answer| answer.fresh).count();
     assert!((35..=60).contains(&fresh), "{fresh}");
+    // All but the fresh ones and the first of each worker.
+    let kept = answers.iter().filter(|answer| answer.opened < answer.sent).count();
+    assert_eq!(kept, answers.len() - fresh - 8);
     for answer in &answers {
         let status = [200, 503][answer.target];
         let (service, pod) = ("shop/store".to_owned(), "store-0".to_owned());
-        assert_eq!(answer.outcome, Outcome::Backend { status, service, pod });
+        assert_eq!(answer.outcome, Outcome::Backend { status, service, pod, proto: "HTTP/1.1".to_owned() });
+        assert_eq!(answer.noted.as_deref(), Some("application/json"));
+        assert!(!answer.fresh || answer.opened >= answer.sent, "{answer:?}");
     }
 }
 
@@ -107,7 +113,7 @@ async fn load_tells_a_proxy_and_a_broken_connection_from_a_backend() {
         }
     });
     let targets = vec![Target { address, host: "h".to_owned(), path: "/".to_owned(), tls: false }];
-    let load = Load::start(Plan { rate: 100, targets, workers: 1, fresh_every: 0 });
+    let load = Load::start(Plan { rate: 100, targets, workers: 1, fresh_every: 0, note: None });
     while load.answered() < 3 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -5,6 +5,8 @@
 
 mod follow;
 
+mod state;
+
 pub(crate) mod view;
 
 mod wire;
@@ -16,10 +18,12 @@ use crate::fleet::{EnvoyConfig, Fleet};
 use crate::supervise::{STOP_LIMIT, Supervisor};
 use anyhow::{Context, anyhow};
 use follow::Follower;
+use state::State;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tidegate_ads::session::Sequencing;
 use tidegate_engine::{Bind, Engine, EngineHandle, Running};
 use tidegate_log::{Header, Writer};
 use tidegate_model::Name;
@@ -71,12 +75,16 @@ pub struct AppConfig {
     pub admin: SocketAddr,
     /// File to record to.
     pub record: Option<PathBuf>,
+    /// Where what clients reject is kept over a restart; nowhere if not said.
+    pub state_dir: Option<PathBuf>,
     /// Dataflow workers, at least one.
     pub workers: usize,
     /// Controller name that classes must carry.
     pub controller: String,
     /// How long a cluster stays after its last use is gone.
     pub grace: Duration,
+    /// In which order clients learn things. No flag sets it: anything but the default is for tests.
+    pub sequencing: Sequencing,
     /// What clients may do.
     pub limits: ClientLimits,
     /// The Envoys to run, one for each Gateway; none if somebody else runs them.
@@ -93,6 +101,7 @@ impl AppConfig {
     fn for_ads(&self, vault: Vault) -> anyhow::Result<tidegate_ads::Config> {
         Ok(tidegate_ads::Config {
             grace_ms: u64::try_from(self.grace.as_millis())?,
+            sequencing: self.sequencing,
             max_clients: self.limits.clients,
             max_names: self.limits.names,
             max_request_bytes: self.limits.request_bytes,
@@ -168,6 +177,10 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
     let Shown { sealed, ledger, seats } = shown(&mut supervisor, &config, &engine, &board, &clock, ads_address);
 
     let ads_config = config.for_ads(vault)?;
+    if let Some(dir) = &config.state_dir {
+        let state = State::open(dir, ads_config.remembered.clone(), clock())?;
+        supervisor.spawn("state", state.run(Arc::clone(&clock), stop.clone()));
+    }
     let (batches, queue) = mpsc::channel(SOURCE_QUEUE);
     let view = AppView {
         clock: Arc::clone(&clock),

@@ -398,7 +398,8 @@ pub(crate) fn rows(state: &GatewayState, bind: Bind) -> Vec<Row> {
 fn chains(port: u16, tls: bool, listeners: &[(&ListenerState, &Certificates)]) -> Vec<ir::Chain> {
     if !tls {
         let table = table_name(port, tls, &Hostname::any());
-        return vec![ir::Chain { hostname: Hostname::any(), table, certificates: Vec::new() }];
+        let listeners = listeners.iter().map(|(listener, _)| listener.name.clone()).collect();
+        return vec![ir::Chain { hostname: Hostname::any(), table, certificates: Vec::new(), listeners }];
     }
     let mut chains: Vec<ir::Chain> = listeners
         .iter()
@@ -406,6 +407,7 @@ fn chains(port: u16, tls: bool, listeners: &[(&ListenerState, &Certificates)]) -
             hostname: listener.hostname.clone(),
             table: listener.table(),
             certificates: own.served.iter().map(|(name, _)| name.clone()).collect(),
+            listeners: vec![listener.name.clone()],
         })
         .collect();
     chains.sort_by(|a, b| a.hostname.cmp(&b.hostname));

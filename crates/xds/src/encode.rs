@@ -16,7 +16,7 @@ mod table;
 
 pub use cluster::{cluster, endpoints};
 pub use listener::listener;
-pub use route::entry;
+pub use route::{entry, unavailable};
 pub use secret::{secret, secret_digest, secret_ref};
 pub use table::{misdirected, table, table_version, virtual_host};
 

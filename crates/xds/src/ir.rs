@@ -25,6 +25,8 @@ pub struct Chain {
     pub table: Name,
     /// Names of the secrets with its certificates, which come by SDS; none for plaintext.
     pub certificates: Vec<Name>,
+    /// The Gateway's listeners that it is made of, by their names there. Nothing that Envoy is told.
+    pub listeners: Vec<Name>,
 }
 
 /// One route of a virtual host.

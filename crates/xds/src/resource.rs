@@ -27,6 +27,19 @@ impl Version {
         Version(short)
     }
 
+    /// The version that is written so: 32 hexadecimal digits.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() != 32 || !text.is_ascii() {
+            return None;
+        }
+        let mut bytes = [0; 16];
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * index..2 * index + 2], 16).ok()?;
+        }
+        Some(Version(bytes))
+    }
+
     /// The raw bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 16] {

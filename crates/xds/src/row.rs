@@ -42,6 +42,19 @@ pub struct Listener {
     pub clusters: Vec<Name>,
     /// Secrets that it names, sorted, each once.
     pub secrets: Vec<Name>,
+    /// What it is made of.
+    pub owners: Vec<Owner>,
+}
+
+/// One of the Gateway's listeners that an encoded listener is made of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Owner {
+    /// Its name in the Gateway.
+    pub listener: Name,
+    /// Its table.
+    pub table: Name,
+    /// The secrets with its certificates.
+    pub secrets: Vec<Name>,
 }
 
 /// An encoded virtual host of a table.

@@ -73,7 +73,12 @@ fn forward(cluster: &str) -> Forward {
 }
 
 fn listener(port: u16) -> Value {
-    let chains = vec![Chain { hostname: Hostname::any(), table: "http".into(), certificates: Vec::new() }];
+    let chains = vec![Chain {
+        hostname: Hostname::any(),
+        table: "http".into(),
+        certificates: Vec::new(),
+        listeners: Vec::new(),
+    }];
     let listener = Listener { name: "http".into(), addresses: vec!["127.0.0.1".into()], port, chains };
     let bytes = encode::listener(&listener).resource.bytes;
     tidegate_proto::json::to_json(ResourceType::Listener.url(), &bytes).unwrap()

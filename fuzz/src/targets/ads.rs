@@ -7,6 +7,7 @@ use crate::choices::Choices;
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
+use tidegate_ads::Remembered;
 use tidegate_ads::messages::{encode, fill, from_delta, from_sotw};
 use tidegate_ads::session::{Ask, Client, Close, Limits, Protocol, Reply, Request, Session, TypeUrl};
 use tidegate_ads_client as client;
@@ -128,6 +129,14 @@ impl<'h> Served<'h> {
                 Reply::Observe(observation) => {
                     let text = format!("{observation:?}");
                     self.note(text.split_whitespace().next().unwrap_or_default(), seen);
+                }
+                Reply::Remember(rejections) => {
+                    let known = Remembered::default();
+                    let client = self.session.client().clone();
+                    known.put(&client, rejections.clone());
+                    let other = Remembered::default();
+                    other.restore(&known.to_json(), self.now).expect("what is written is read");
+                    assert_eq!(*other.get(&client), rejections);
                 }
                 Reply::Close(Close::TooManyNames { names, limit, .. }) => {
                     assert!(names > limit && limit == self.limits.max_names);
@@ -304,7 +313,8 @@ pub(super) fn clients(input: &[u8]) -> Seen {
     let protocol = protocol(&mut choices);
     let (patient, rejects) = (choices.chance(50), choices.chance(25));
     let pin_ms = if patient { 100_000_000 } else { 1_000 };
-    let limits = Limits { grace_ms: *choices.pick(&[5_000, 0]), pin_ms, max_inflight: 64, max_names: 1_000 };
+    let limits =
+        Limits { grace_ms: *choices.pick(&[5_000, 0]), pin_ms, drain_ms: 0, max_inflight: 64, max_names: 1_000 };
     let histories = histories();
     let mut peers = Peers::new(protocol, choices.pick(histories), limits);
     for _ in 0..200 {

@@ -98,11 +98,11 @@ mod tests {
 
     fn answer(target: usize, sent: u64, took: u64, outcome: Outcome) -> Answer {
         let [sent, took] = [sent, took].map(Duration::from_millis);
-        Answer { target, sent, took, fresh: false, outcome }
+        Answer { target, sent, took, fresh: false, opened: sent, certificate: None, noted: None, outcome }
     }
 
     fn from(service: &str) -> Outcome {
-        Outcome::Backend { status: 200, service: service.to_owned(), pod: String::new() }
+        Outcome::Backend { status: 200, service: service.to_owned(), pod: String::new(), proto: String::new() }
     }
 
     fn proxy(status: u16) -> Outcome {
@@ -133,7 +133,8 @@ mod tests {
         assert_eq!(verdict(0, proxy(500)), Verdict::Wrong);
         assert_eq!(verdict(1, proxy(503)), Verdict::Wrong);
         assert_eq!(verdict(0, Outcome::Failed("reset".to_owned())), Verdict::Wrong);
-        let backend_503 = Outcome::Backend { status: 503, service: "a".to_owned(), pod: String::new() };
+        let backend_503 =
+            Outcome::Backend { status: 503, service: "a".to_owned(), pod: String::new(), proto: String::new() };
         assert_eq!(verdict(0, backend_503), Verdict::Wrong);
     }
 }

@@ -132,7 +132,7 @@ fn targets(stack: &Stack) -> (Vec<Target>, Vec<Vec<Allowed>>) {
 pub(super) async fn run(stack: &Stack) -> Result<()> {
     let (targets, allowed) = targets(stack);
     println!("\nchanging things under {RATE} requests a second on {} targets:", targets.len());
-    let load = Load::start(Plan { rate: RATE, targets: targets.clone(), workers: 16, fresh_every: 4 });
+    let load = Load::start(Plan { rate: RATE, targets: targets.clone(), workers: 16, fresh_every: 4, note: None });
     let mut tally = Tally::new(targets, Judge::new(allowed));
     steady(&load).await?;
     tally.count("nothing changes", "", load.take());
@@ -286,7 +286,7 @@ impl Tally {
 
 fn shown(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Backend { status, service, pod } => format!("{status} from {service} (pod {pod})"),
+        Outcome::Backend { status, service, pod, .. } => format!("{status} from {service} (pod {pod})"),
         Outcome::Proxy { status, body } => format!("{status} from the proxy ({body})"),
         Outcome::Failed(reason) => format!("failed, {reason}"),
     }

@@ -9,7 +9,7 @@ use crate::clients::ClientStats;
 use crate::frame;
 use crate::identity;
 use crate::secrets;
-use crate::session::{Client, Close, Limits, Reply, Request, Response, Session, TypeUrl};
+use crate::session::{Client, Close, Limits, Rejections, Reply, Request, Response, Session, TypeUrl};
 use bytes::Bytes;
 use futures::Stream;
 use http::HeaderMap;
@@ -178,7 +178,9 @@ impl StreamBody {
         let protocol = self.inbound.protocol();
         tracing::info!(client = %client.id, gateway = %client.gateway, %protocol, "client connected");
         self.since = (self.shared.clock)();
-        self.session = Some(Session::new(protocol, client, limits));
+        config.remembered.returned(&client);
+        let known = config.remembered.get(&client);
+        self.session = Some(Session::remembering(protocol, client, limits, &known).with_sequencing(config.sequencing));
     }
 
     /// Plans for the newest seal, if there is one that the session does not know.
@@ -208,6 +210,7 @@ impl StreamBody {
                     clusters |= of_clusters;
                 }
                 Reply::Observe(observation) => self.observe(observation),
+                Reply::Remember(rejections) => self.remember(rejections),
                 Reply::Close(close) => self.refuse(&close),
             }
         }
@@ -281,6 +284,12 @@ impl StreamBody {
         self.outbound.extend(pieces);
     }
 
+    fn remember(&self, rejections: Rejections) {
+        if let Some(session) = &self.session {
+            self.shared.config.remembered.put(session.client(), rejections);
+        }
+    }
+
     fn observe(&self, observation: Observation) {
         let metrics = &self.shared.config.metrics;
         match &observation {
@@ -288,6 +297,12 @@ impl StreamBody {
             Observation::Rejected { client, kind, detail, .. } => {
                 metrics.nacks.of(*kind).add(1);
                 tracing::warn!(%client, kind = kind.short(), %detail, "client rejected a response");
+            }
+            Observation::Refuses { client, refusals, .. } => {
+                for refusal in refusals {
+                    let (kind, name, detail) = (refusal.kind.short(), &refusal.name, &refusal.detail);
+                    tracing::warn!(%client, kind, %name, %detail, entries = refusal.entries.len(), "client refuses");
+                }
             }
             Observation::Connected { .. } | Observation::Disconnected { .. } => {}
         }
@@ -331,11 +346,12 @@ impl Drop for StreamBody {
         config.metrics.queued.subtract(self.outbound.iter().map(|piece| piece.len() as u64).sum());
         if let Some(mut session) = self.session.take() {
             config.clients.remove(self.number);
+            config.remembered.departed(session.client(), (self.shared.clock)());
             tracing::info!(client = %session.client().id, "client disconnected");
             for reply in session.on_close() {
                 match reply {
                     Reply::Observe(observation) => self.observe(observation),
-                    Reply::Send(_) | Reply::Close(_) => {}
+                    Reply::Send(_) | Reply::Remember(_) | Reply::Close(_) => {}
                 }
             }
         }

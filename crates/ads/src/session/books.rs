@@ -2,6 +2,7 @@
 //! nothing but its subscription.
 
 use crate::session::fold::Fold;
+use crate::session::halving::Halving;
 use crate::session::subscription::Subscription;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tidegate_model::{Epoch, Name};
@@ -25,11 +26,16 @@ impl Held {
         resource.map_or(Held::Nothing, |resource| Held::Form(resource.clone()))
     }
 
-    fn version(&self) -> Option<Version> {
+    /// What is held, if it is known.
+    pub(crate) fn form(&self) -> Option<&Resource> {
         match self {
             Held::Nothing | Held::Unknown | Held::Listed(_) => None,
-            Held::Form(resource) => Some(resource.version),
+            Held::Form(resource) => Some(resource),
         }
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.form().map(|resource| resource.version)
     }
 
     /// Whether a client that holds this has what it shall have.
@@ -86,6 +92,23 @@ impl Opening {
     }
 }
 
+/// A version of a resource that a client rejects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RejectedResource {
+    /// The version.
+    pub version: Version,
+    /// Why, in the words of the client.
+    pub detail: Name,
+    /// What the client has instead, if that is known: the form that it accepted last.
+    pub kept: Option<Resource>,
+}
+
+/// How many rejected versions of one resource are remembered; the oldest is forgotten, and then tried again.
+const MAX_REJECTED_VERSIONS: usize = 8;
+
+/// Of how many resources of a type rejections are remembered; the first by name are forgotten, and then tried again.
+const MAX_REJECTED_NAMES: usize = 1024;
+
 /// How far a type is opened on a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Opened {
@@ -100,8 +123,8 @@ pub(crate) enum Opened {
 
 /// What one client holds of one type.
 ///
-/// *Invariant*: `behind` has exactly the names whose [`Held`] is not what the target wants, or that are in `rejected`;
-/// every other name that is tracked is held as the target has it.
+/// *Invariant*: `behind` has exactly the names whose [`Held`] is not what the target wants; every other name that is
+/// tracked is held as the target has it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Books {
     /// What is asked for.
@@ -110,8 +133,16 @@ pub(crate) struct Books {
     pub(crate) opened: Opened,
     /// Where the client differs from the target.
     pub(crate) behind: BTreeMap<Name, Held>,
-    /// What the client rejected and still is wanted: parked until its content changes.
-    pub(crate) rejected: BTreeMap<Name, Version>,
+    /// What the client rejects, the newest last: parked until its content changes.
+    pub(crate) rejected: BTreeMap<Name, Vec<RejectedResource>>,
+    /// Resources of a response that was rejected and named nobody: which of them is it?
+    pub(crate) suspects: Halving<Name>,
+    /// Why that response was rejected.
+    pub(crate) suspects_detail: Name,
+    /// What the client accepted of them before.
+    pub(crate) suspects_kept: BTreeMap<Name, Resource>,
+    /// Responses before this nonce were sent before the last rejection was known.
+    pub(crate) judged_below: u64,
     /// Responses without an answer, oldest first.
     pub(crate) inflight: VecDeque<Sent>,
     /// Names asked for that are not there, still to be answered.
@@ -148,15 +179,43 @@ impl Books {
 
     /// Whether exactly this was rejected.
     pub(crate) fn is_parked(&self, name: &Name, wanted: &Resource) -> bool {
-        self.rejected.get(name) == Some(&wanted.version)
+        self.rejection(name, wanted).is_some()
+    }
+
+    /// What is known of the rejection of exactly this.
+    pub(crate) fn rejection(&self, name: &Name, wanted: &Resource) -> Option<&RejectedResource> {
+        self.rejected.get(name)?.iter().find(|rejected| rejected.version == wanted.version)
+    }
+
+    /// Parks what was rejected.
+    pub(crate) fn park(&mut self, name: &Name, rejected: RejectedResource) {
+        let all = self.rejected.entry(name.clone()).or_default();
+        all.retain(|other| other.version != rejected.version);
+        all.push(rejected);
+        if all.len() > MAX_REJECTED_VERSIONS {
+            all.remove(0);
+        }
+        while self.rejected.len() > MAX_REJECTED_NAMES {
+            self.rejected.pop_first();
+        }
+    }
+
+    /// What the client had before it rejected a response, also as far as a later response that is on its way assumes that
+    /// it was accepted. True if there is such a later one.
+    pub(crate) fn rebase(&mut self, name: &Name, before: &Held) -> bool {
+        let later = self.inflight.iter_mut().flat_map(|sent| &mut sent.changes).find(|change| change.name == *name);
+        match later {
+            Some(change) => {
+                change.before = before.clone();
+                true
+            }
+            None => false,
+        }
     }
 
     /// The target changes from `old` to `new`; what the client holds does not.
     pub(crate) fn retarget(&mut self, name: &Name, old: Option<&Resource>, new: Option<&Resource>) {
         let held = self.behind.remove(name).unwrap_or_else(|| Held::of(old));
-        if self.rejected.get(name).is_some_and(|_| new.is_none()) {
-            self.rejected.remove(name);
-        }
         self.keep_if_behind(name, held, new);
     }
 
@@ -180,7 +239,6 @@ impl Books {
 
     /// Ends tracking a name: the client does not hold it, and need not.
     pub(crate) fn end(&mut self, name: &Name, wanted: Option<&Resource>) {
-        self.rejected.remove(name);
         self.put(name, Held::Nothing, wanted);
         self.behind.remove(name);
         self.missing.remove(name);
@@ -193,7 +251,7 @@ impl Books {
             self.fold.add(name, wanted.version);
             held = Held::Form(wanted.clone());
         }
-        if !held.is(wanted) || self.rejected.contains_key(name) {
+        if !held.is(wanted) {
             self.behind.insert(name.clone(), held);
         }
     }
@@ -206,8 +264,14 @@ impl Books {
             && let Some(oldest) = self.inflight.pop_front()
             && let Some(next) = self.inflight.front_mut()
         {
-            let newer: BTreeSet<Name> = next.changes.iter().map(|change| change.name.clone()).collect();
-            next.changes.extend(oldest.changes.into_iter().filter(|change| !newer.contains(&change.name)));
+            let mut newer: BTreeMap<Name, usize> = BTreeMap::new();
+            newer.extend(next.changes.iter().enumerate().map(|(index, change)| (change.name.clone(), index)));
+            for change in oldest.changes {
+                match newer.get(&change.name) {
+                    Some(index) => next.changes[*index].before = change.before,
+                    None => next.changes.push(change),
+                }
+            }
         }
     }
 
@@ -247,14 +311,33 @@ mod tests {
     }
 
     #[test]
-    fn what_was_rejected_stays_behind_even_if_the_target_goes_back() {
-        let (one, two) = (resource("a", "1"), resource("a", "2"));
-        let mut books = Books::default();
-        books.begin(&one.name, Held::Form(one.clone()), Some(&two));
-        books.rejected.insert(one.name.clone(), two.version);
-        books.retarget(&one.name, Some(&two), Some(&one));
-        assert!(books.behind.contains_key(&one.name), "the client may have applied half of what it rejected");
-        assert!(!books.is_parked(&one.name, &one));
+    fn what_is_rejected_is_parked_by_its_version_and_remembered_within_bounds() {
+        let rejected = |number: usize| RejectedResource {
+            version: Version::of(&number.to_le_bytes()),
+            detail: Name::default(),
+            kept: None,
+        };
+        let (mut books, bad) = (Books::default(), resource("a", "bad"));
+        books.park(&bad.name, RejectedResource { version: bad.version, ..rejected(0) });
+        assert!(books.is_parked(&bad.name, &bad));
+        assert!(!books.is_parked(&bad.name, &resource("a", "good")));
+        for number in 0..2 * MAX_REJECTED_NAMES {
+            books.park(&bad.name, rejected(number));
+            books.park(&Name::from(format!("b{number}")), rejected(number));
+        }
+        assert_eq!(books.rejected[&Name::from(format!("b{}", 2 * MAX_REJECTED_NAMES - 1))].len(), 1);
+        assert!(books.rejected.len() <= MAX_REJECTED_NAMES);
+        assert!(books.rejected.values().all(|versions| versions.len() <= MAX_REJECTED_VERSIONS));
+    }
+
+    #[test]
+    fn a_rejected_change_is_taken_out_of_what_a_later_response_assumes() {
+        let (mut books, held) = (Books::default(), Held::Form(resource("a", "1")));
+        let change = SentChange { name: Name::from("a"), version: None, before: Held::Form(resource("a", "2")) };
+        books.remember(Sent { nonce: 2, epoch: 0, version: String::new(), changes: vec![change] }, 4);
+        assert!(books.rebase(&Name::from("a"), &held));
+        assert!(!books.rebase(&Name::from("b"), &held));
+        assert_eq!(books.inflight[0].changes[0].before, held);
     }
 
     #[test]

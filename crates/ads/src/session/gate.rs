@@ -3,7 +3,9 @@
 
 use crate::session::target::{Target, User};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use tidegate_model::{Millis, Name, ResourceType};
+use tidegate_xds::Table;
 
 /// A form that waits for clusters. Newer forms wait behind it, so that no churn starves the resource.
 #[derive(Clone, Debug)]
@@ -88,25 +90,34 @@ impl Gate {
         uses.sent.push_back(SentForm { nonce, form, rejected: false });
     }
 
-    /// Everything sent up to `nonce` was processed, and accepted unless it was rejected before.
-    pub(crate) fn accept(&mut self, nonce: u64) {
+    /// Everything sent up to `nonce` was processed, and accepted unless it was rejected before. Returns the clusters that
+    /// the forms which are replaced by that name directly, be they named by others too.
+    pub(crate) fn accept(&mut self, nonce: u64) -> BTreeSet<Name> {
+        let mut replaced = BTreeSet::new();
         for uses in self.uses.values_mut() {
             if let Some(last) = uses.sent.iter().rposition(|sent| sent.nonce <= nonce && !sent.rejected) {
+                if let Accepted::Form(User::Listener(listener)) = &uses.accepted {
+                    replaced.extend(listener.clusters.iter().cloned());
+                }
                 uses.accept_up_to(last);
             }
         }
         self.forget_unused();
+        replaced
     }
 
     fn forget_unused(&mut self) {
         self.uses.retain(|_, uses| !uses.sent.is_empty() || !matches!(uses.accepted, Accepted::Nothing));
     }
 
-    /// The response with `nonce` was rejected. Removals in it are applied all the same. Of the rest the client may have
-    /// applied any part: the old and the rejected form both count, until a later one is accepted.
-    pub(crate) fn reject(&mut self, nonce: u64) {
+    /// The response with `nonce` was rejected, `whole` or for some resources alone: then removals in it are applied all
+    /// the same. Of the rest the client may have applied any part: the old and the rejected form both count, until a
+    /// later one is accepted.
+    pub(crate) fn reject(&mut self, nonce: u64, whole: bool) {
         for uses in self.uses.values_mut() {
-            if let Some(removal) = uses.sent.iter().rposition(|sent| sent.nonce == nonce && sent.form.is_none()) {
+            if !whole
+                && let Some(removal) = uses.sent.iter().rposition(|sent| sent.nonce == nonce && sent.form.is_none())
+            {
                 uses.accept_up_to(removal);
             }
             uses.sent.iter_mut().filter(|sent| sent.nonce == nonce).for_each(|sent| sent.rejected = true);
@@ -115,6 +126,23 @@ impl Gate {
             {
                 uses.sent.remove(oldest);
             }
+        }
+    }
+
+    /// The table that the client accepted last, if it is known.
+    pub(crate) fn accepted_table(&self, name: &Name) -> Option<&Arc<Table>> {
+        match &self.uses.get(name)?.accepted {
+            Accepted::Form(User::Table(table)) => Some(table),
+            Accepted::Form(User::Listener(_)) | Accepted::Nothing | Accepted::Unknown => None,
+        }
+    }
+
+    /// The table that the response with `nonce` held.
+    pub(crate) fn sent_table(&self, name: &Name, nonce: u64) -> Option<&Arc<Table>> {
+        let sent = self.uses.get(name)?.sent.iter().find(|sent| sent.nonce == nonce)?;
+        match sent.form.as_ref()? {
+            User::Table(table) => Some(table),
+            User::Listener(_) => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a session takes and what it answers: the words of both protocols, without their encoding.
 
+use super::isolation::Rejections;
 use std::collections::BTreeMap;
 use std::fmt;
 use tidegate_model::{ClientId, Millis, Name, NamespacedName, Observation, ResourceType};
@@ -32,6 +33,17 @@ pub struct Client {
     pub gateway: NamespacedName,
 }
 
+/// In which order a client learns things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sequencing {
+    /// What is named before what names it, and the other way round for removals.
+    #[default]
+    Ordered,
+    /// Everything at each seal, removals included: nothing waits for clusters, acceptance or grace. For tests that show
+    /// what the rules prevent; nothing that a user can set leads here.
+    Eager,
+}
+
 /// Bounds of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -40,6 +52,9 @@ pub struct Limits {
     pub grace_ms: Millis,
     /// How long a table or listener waits at most for clusters that are new to the client, in milliseconds.
     pub pin_ms: Millis,
+    /// How long Envoy drains the connections of a listener that was replaced, in milliseconds: until then they may use
+    /// the clusters that it named directly. Envoy's `--drain-time-s`.
+    pub drain_ms: Millis,
     /// How many responses of one type are remembered while the client acknowledges none of them. Older ones are then
     /// remembered as one.
     pub max_inflight: usize,
@@ -49,7 +64,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { grace_ms: 5_000, pin_ms: 1_000, max_inflight: 64, max_names: 1_000_000 }
+        Limits { grace_ms: 5_000, pin_ms: 1_000, drain_ms: 600_000, max_inflight: 64, max_names: 1_000_000 }
     }
 }
 
@@ -122,6 +137,8 @@ pub enum Reply {
     Close(Close),
     /// Tell the rest of the program.
     Observe(Observation),
+    /// Keep this for the next stream of the client: what it rejects.
+    Remember(Rejections),
 }
 
 /// A discovery response of either protocol.

@@ -1,11 +1,12 @@
 //! Where a client starts, and what changes when its subscription or the seal does.
 
-use super::books::{Held, Opened, Opening};
+use super::books::{Held, Opened, Opening, RejectedResource};
 use super::fold::Fold;
 use super::gate::Accepted;
 use super::target::Target;
 use super::{Change, Protocol, Session};
 use tidegate_model::{Name, ResourceType};
+use tidegate_xds::Resource;
 
 impl Session {
     /// Begins to serve a type that was asked for, if there is a seal.
@@ -14,6 +15,9 @@ impl Session {
             return;
         }
         let Opened::Asked(opening) = std::mem::replace(&mut self.books[kind].opened, Opened::Yes) else { return };
+        if !opening.is_warm() {
+            self.forget_rejections(kind);
+        }
         match kind {
             ResourceType::Cluster | ResourceType::Listener => self.open_whole(kind, &opening),
             ResourceType::Endpoints => self.open_endpoints(&opening),
@@ -38,7 +42,13 @@ impl Session {
         // A cluster that the client does not hold must not be taken for one that it does: it would be used at once.
         let unknown = warm && kind == ResourceType::Listener;
         for name in &names {
-            self.begin(kind, name, if unknown { Held::Unknown } else { Held::Nothing });
+            let held = match self.rejection(kind, name) {
+                // Repeated, what the client rejects would have everything rejected again.
+                Some(rejected) => Held::of(rejected.kept.as_ref()),
+                None if unknown => Held::Unknown,
+                None => Held::Nothing,
+            };
+            self.begin(kind, name, held);
         }
         let books = &mut self.books[kind];
         books.must_answer = self.protocol == Protocol::Sotw;
@@ -114,17 +124,34 @@ impl Session {
         if opening.version.is_empty() {
             return false;
         }
-        let versions = names.iter().filter_map(|name| Some((&**name, self.target.get(kind, name)?.version)));
-        if Fold::of(versions).to_string() != opening.version {
+        let forms: Vec<(&Name, Resource)> =
+            names.iter().filter_map(|name| Some((name, self.kept(kind, name)?))).collect();
+        if Fold::of(forms.iter().map(|(name, form)| (&***name, form.version))).to_string() != opening.version {
             return false;
         }
-        for name in names {
-            let held = Held::of(self.target.get(kind, name));
-            self.begin(kind, name, held);
+        let forms: Vec<(Name, Resource)> = forms.into_iter().map(|(name, form)| (name.clone(), form)).collect();
+        for name in names.iter().filter(|name| forms.iter().all(|(kept, _)| kept != *name)) {
+            self.begin(kind, name, Held::Nothing);
+        }
+        for (name, form) in forms {
+            self.begin(kind, &name, Held::Form(form));
         }
         self.books[kind].sent_version.clone_from(&opening.version);
         self.books[kind].acked_version.clone_from(&opening.version);
         true
+    }
+
+    /// What is known of the client's rejection of what it shall have under this name.
+    fn rejection(&self, kind: ResourceType, name: &Name) -> Option<&RejectedResource> {
+        self.books[kind].rejection(name, self.target.get(kind, name)?)
+    }
+
+    /// What a client that is up to date holds: of what it rejects the form that it accepted before.
+    fn kept(&self, kind: ResourceType, name: &Name) -> Option<Resource> {
+        match self.rejection(kind, name) {
+            Some(rejected) => rejected.kept.clone(),
+            None => self.target.get(kind, name).cloned(),
+        }
     }
 
     /// Delta: the client says what it brings.
@@ -282,7 +309,9 @@ impl Session {
             if !self.books[kind].is_open() {
                 continue;
             }
-            for name in self.target.changed(&newer, kind) {
+            let changed = self.target.changed(&newer, kind);
+            self.acquit(kind, &changed);
+            for name in changed {
                 let books = &mut self.books[kind];
                 if kind != ResourceType::Endpoints && !books.subscription.covers(&name) {
                     continue;

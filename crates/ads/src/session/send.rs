@@ -3,8 +3,9 @@
 use super::books::{Held, Sent, SentChange};
 use super::fold::Fold;
 use super::gate::Pin;
+use super::tables::TableVerdict;
 use super::target::User;
-use super::{Protocol, Reply, Response, Session, TypeUrl};
+use super::{Protocol, Reply, Response, Sequencing, Session, TypeUrl};
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeSet;
 use tidegate_model::{Name, ResourceType};
@@ -25,6 +26,9 @@ impl Session {
         if !self.sealed {
             return;
         }
+        if self.recompose_after {
+            self.recompose();
+        }
         // What was sent may have made room for more: a pinned form for the newest one. What was pinned may need clusters
         // that were held back. What nothing names any more may be due.
         loop {
@@ -36,21 +40,34 @@ impl Session {
                         ResourceType::Cluster => self.cluster_steps(),
                         ResourceType::Endpoints => self.endpoint_steps(),
                         ResourceType::Listener | ResourceType::Table => self.user_steps(kind),
-                        ResourceType::Secret => {
-                            // One a response: a rejection of several would not say which.
-                            for step in self.secret_steps() {
-                                self.emit(kind, vec![step], out);
-                            }
-                            Vec::new()
-                        }
+                        ResourceType::Secret => self.secret_steps(),
                     };
-                    self.emit(kind, steps, out);
+                    match kind {
+                        // A rejection of several would not say which.
+                        ResourceType::Secret | ResourceType::Table => {
+                            steps.into_iter().for_each(|step| self.emit(kind, vec![step], out));
+                            self.emit(kind, Vec::new(), out);
+                        }
+                        ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener => {
+                            self.emit(kind, steps, out);
+                        }
+                    }
                 }
             }
             if !self.settle() && (out.len(), self.pinned()) == before {
                 break;
             }
         }
+    }
+
+    /// While it is not known which of several changes the client rejects, what may be sent of them; none: nothing, for
+    /// the last trial is not answered. Some of everything: nobody is suspected.
+    fn trial(&mut self, kind: ResourceType) -> Option<BTreeSet<Name>> {
+        let books = &mut self.books[kind];
+        if !books.suspects.is_on() {
+            return None;
+        }
+        Some(if books.inflight.is_empty() { books.suspects.trial() } else { BTreeSet::new() })
     }
 
     /// Clusters that the client holds and shall not.
@@ -79,11 +96,13 @@ impl Session {
         let known = !listeners.holds_unlisted && listeners.inflight.is_empty();
         let in_use = users.map(|kind| self.gates[kind].clusters_in_use(kind, &self.target));
         self.uses_changed = !settled;
+        self.draining.retain(|_, drained| *drained > self.now);
         let mut due = false;
         for name in leaving {
             let free = |clusters: &Option<BTreeSet<Name>>| clusters.as_ref().is_some_and(|all| !all.contains(&name));
             if settled && known && in_use.iter().all(free) {
-                let at = self.due.entry(name).or_insert(self.now + self.limits.grace_ms);
+                let drained = self.draining.get(&name).copied().unwrap_or_default();
+                let at = self.due.entry(name).or_insert(drained.max(self.now + self.limits.grace_ms));
                 due |= *at <= self.now;
             } else {
                 self.due.remove(&name);
@@ -92,12 +111,19 @@ impl Session {
         due
     }
 
+    fn is_eager(&self) -> bool {
+        self.sequencing == Sequencing::Eager
+    }
+
     fn is_due(&self, name: &Name) -> bool {
-        self.due.get(name).is_some_and(|at| *at <= self.now)
+        self.is_eager() || self.due.get(name).is_some_and(|at| *at <= self.now)
     }
 
     /// Whether the next response of clusters must wait, since it would take back what the client may be using.
     fn clusters_wait(&mut self) -> bool {
+        if self.is_eager() {
+            return false;
+        }
         if let Some(since) = self.cautious {
             if self.now < since + self.limits.pin_ms && !self.needs_new_cluster() {
                 return true;
@@ -125,13 +151,20 @@ impl Session {
             && books.holds(name, wanted)
     }
 
+    /// Whether the client rejects the cluster: then it will have none, and nothing is to be waited for.
+    fn is_refused(&self, name: &Name) -> bool {
+        let wanted = self.target.get(ResourceType::Cluster, name);
+        wanted.is_some_and(|wanted| self.books[ResourceType::Cluster].is_parked(name, wanted))
+    }
+
     /// Whether the client can use the cluster at once.
     fn is_usable(&self, name: &Name) -> bool {
         self.holds_cluster(name) && !self.waiting.contains_key(name)
     }
 
-    fn cluster_steps(&self) -> Vec<Step> {
+    fn cluster_steps(&mut self) -> Vec<Step> {
         let kind = ResourceType::Cluster;
+        let trial = self.trial(kind);
         let books = &self.books[kind];
         let step = |name: &Name| {
             let form = self.target.get(kind, name).cloned();
@@ -139,23 +172,27 @@ impl Session {
                 Some(wanted) => !books.is_parked(name, wanted),
                 None => self.is_due(name),
             };
+            let now = now && trial.as_ref().is_none_or(|trial| trial.contains(name));
             now.then(|| Step { name: name.clone(), form, user: None })
         };
         books.behind.keys().filter_map(step).collect()
     }
 
-    fn endpoint_steps(&self) -> Vec<Step> {
+    fn endpoint_steps(&mut self) -> Vec<Step> {
         let kind = ResourceType::Endpoints;
+        let trial = self.trial(kind);
         let books = &self.books[kind];
-        let names: BTreeSet<&Name> = books.behind.keys().chain(&self.owed).collect();
+        let names = books.behind.keys().chain(&self.owed);
+        let names: BTreeSet<&Name> =
+            names.filter(|name| trial.as_ref().is_none_or(|trial| trial.contains(*name))).collect();
         let step = |name: &Name| {
             let wanted = self.target.get(kind, name)?;
             let owed = self.owed.contains(name);
-            let form = if books.is_parked(name, wanted) {
+            let form = if let Some(rejected) = books.rejection(name, wanted) {
                 // The cluster warms anew and needs endpoints: the last ones that the client accepted.
-                match books.behind.get(name) {
-                    Some(Held::Form(accepted)) if owed => accepted.clone(),
-                    Some(_) | None => return None,
+                match (books.behind.get(name), &rejected.kept) {
+                    (Some(Held::Form(accepted)), _) | (_, Some(accepted)) if owed => accepted.clone(),
+                    _ => return None,
                 }
             } else if owed || books.subscription.covers(name) {
                 wanted.clone()
@@ -186,12 +223,20 @@ impl Session {
             // A client that reads and never answers: it is up to date again when it does.
             return Vec::new();
         }
-        let names: Vec<Name> = books.behind.keys().cloned().collect();
+        let mut names: Vec<Name> = books.behind.keys().cloned().collect();
+        if let Some(trial) = self.trial(kind) {
+            names.retain(|name| trial.contains(name));
+        }
         names.into_iter().filter_map(|name| self.user_step(kind, name)).collect()
     }
 
     fn user_step(&mut self, kind: ResourceType, name: Name) -> Option<Step> {
         let books = &self.books[kind];
+        // The last trial tells what to try next.
+        let is_trying = kind == ResourceType::Table && self.verdicts.get(&name).is_some_and(TableVerdict::is_trying);
+        if is_trying && books.superseded(&name) {
+            return None;
+        }
         let Some(user) = self.target.user(kind, &name) else {
             // Envoy lets go of tables by itself, when the last connection that uses them has drained.
             let explicit = kind == ResourceType::Table
@@ -199,7 +244,7 @@ impl Session {
             return (!explicit).then_some(Step { name, form: None, user: None });
         };
         if let Some(pin) = self.gates[kind].pins.get(&name) {
-            let ready = pin.needs.iter().all(|cluster| self.is_usable(cluster));
+            let ready = pin.needs.iter().all(|cluster| self.is_usable(cluster) || self.is_refused(cluster));
             if !ready && pin.deadline > self.now {
                 return None;
             }
@@ -211,8 +256,8 @@ impl Session {
             return None;
         }
         let mut needs = user.clusters_beyond(self.gates[kind].newest(&name));
-        needs.retain(|cluster| !self.is_usable(cluster));
-        if needs.is_empty() {
+        needs.retain(|cluster| !self.is_usable(cluster) && !self.is_refused(cluster));
+        if needs.is_empty() || self.is_eager() {
             return Some(Step { name, form: Some(user.resource().clone()), user: Some(user) });
         }
         let deadline = self.now + self.limits.pin_ms;
@@ -292,9 +337,6 @@ impl Session {
         let wanted = self.target.get(kind, name);
         let books = &mut self.books[kind];
         let version = step.form.as_ref().map(|form| form.version);
-        if version == wanted.map(|wanted| wanted.version) {
-            books.rejected.remove(name);
-        }
         let before = books.put(name, Held::of(step.form.as_ref()), wanted);
         match kind {
             ResourceType::Cluster if step.form.is_none() => self.forget_cluster(name),

@@ -1,7 +1,7 @@
 //! What a seal wants one client to hold.
 
 use imbl::ordmap::DiffItem;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use tidegate_model::{Epoch, INVALID_CLUSTER, Name, NamespacedName, ResourceType};
@@ -13,6 +13,8 @@ use tidegate_xds::{GatewayView, Resource, Sealed, Table, Variants, Version};
 pub(crate) struct Target {
     sealed: Arc<Sealed>,
     view: GatewayView,
+    /// Tables in another form than the seal's: without what this client rejects.
+    composed: BTreeMap<Name, Arc<Table>>,
 }
 
 /// A seal is large; its epoch says which it is.
@@ -25,7 +27,47 @@ impl fmt::Debug for Target {
 impl Target {
     pub(crate) fn new(sealed: Arc<Sealed>, gateway: &NamespacedName) -> Self {
         let view = sealed.gateways.get(gateway).cloned().unwrap_or_default();
-        Target { sealed, view }
+        Target { sealed, view, composed: BTreeMap::new() }
+    }
+
+    /// The same with these tables in place of the seal's.
+    pub(crate) fn with(&self, composed: BTreeMap<Name, Arc<Table>>) -> Self {
+        Target { sealed: self.sealed.clone(), view: self.view.clone(), composed }
+    }
+
+    /// The table as it was sealed.
+    pub(crate) fn sealed_table(&self, name: &Name) -> Option<&Arc<Table>> {
+        self.view.tables.get(name)
+    }
+
+    /// The table as the client shall hold it.
+    fn table(&self, name: &Name) -> Option<&Arc<Table>> {
+        self.composed.get(name).or_else(|| self.view.tables.get(name))
+    }
+
+    /// Whether there is a cluster of this name.
+    pub(crate) fn is_member(&self, cluster: &Name) -> bool {
+        self.view.members.contains(cluster)
+    }
+
+    /// The Gateway's listeners that suffer when the client has not got this listener, secret or table, sorted.
+    pub(crate) fn owners(&self, kind: ResourceType, name: &Name) -> Vec<Name> {
+        let owners = self.view.listeners.iter().flat_map(|(listener, content)| {
+            content.owners.iter().filter(move |owner| match kind {
+                ResourceType::Listener => listener == name,
+                ResourceType::Secret => owner.secrets.contains(name),
+                ResourceType::Table => owner.table == *name,
+                ResourceType::Cluster | ResourceType::Endpoints => false,
+            })
+        });
+        owners.map(|owner| owner.listener.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Ids of the entries that name the cluster, sorted, each once. Looks at every entry: for what happens rarely.
+    pub(crate) fn entries_with(&self, cluster: &Name) -> Vec<Name> {
+        let hosts = self.view.tables.values().flat_map(|table| table.hosts.values());
+        let entries = hosts.flat_map(|host| &host.entries).filter(|entry| entry.clusters.contains(cluster));
+        entries.map(|entry| entry.id.clone()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// The epoch of the seal.
@@ -40,7 +82,7 @@ impl Target {
             ResourceType::Endpoints => self.shared(&self.sealed.endpoints, name),
             ResourceType::Listener => self.view.listeners.get(name).map(|listener| &listener.resource),
             ResourceType::Secret => self.view.secrets.get(name),
-            ResourceType::Table => self.view.tables.get(name).map(|table| table.resource()),
+            ResourceType::Table => self.table(name).map(|table| table.resource()),
         }
     }
 
@@ -63,7 +105,7 @@ impl Target {
         match kind {
             ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Secret => None,
             ResourceType::Listener => self.view.listeners.get(name).cloned().map(User::Listener),
-            ResourceType::Table => self.view.tables.get(name).cloned().map(User::Table),
+            ResourceType::Table => self.table(name).cloned().map(User::Table),
         }
     }
 
@@ -98,17 +140,17 @@ impl Target {
     }
 
     fn changed_tables(&self, newer: &Target) -> BTreeSet<Name> {
-        if self.view.tables.ptr_eq(&newer.view.tables) {
+        let nothing_composed = self.composed.is_empty() && newer.composed.is_empty();
+        if nothing_composed && self.view.tables.ptr_eq(&newer.view.tables) {
             return BTreeSet::new();
         }
         // A Gateway has few tables; what is many are the virtual hosts in them.
-        let (old, new) = (&self.view.tables, &newer.view.tables);
-        let differs = |name: &&Name| match (old.get(*name), new.get(*name)) {
+        let differs = |name: &&Name| match (self.table(name), newer.table(name)) {
             (Some(old), Some(new)) => !Arc::ptr_eq(old, new) && old.version != new.version,
             (None, None) => false,
             (Some(_), None) | (None, Some(_)) => true,
         };
-        old.keys().chain(new.keys()).filter(differs).cloned().collect()
+        self.view.tables.keys().chain(newer.view.tables.keys()).filter(differs).cloned().collect()
     }
 }
 

@@ -4,7 +4,7 @@ use super::world::{GATEWAY, World};
 use crate::frame;
 use crate::secrets;
 use crate::service::{from_delta, from_sotw};
-use crate::session::{Client, Limits, Protocol, Reply, Session, SessionStats};
+use crate::session::{Client, Limits, Protocol, Rejections, Reply, Session, SessionStats};
 use prost::Message;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub(super) struct Harness {
     /// What the Envoy sent and the session has not read.
     pub(super) to_server: VecDeque<Request>,
     pub(super) observations: Vec<Observation>,
+    /// What is kept between streams.
+    pub(super) rejections: Rejections,
     /// What was delivered to the Envoy since the last look: type, resources, removed.
     log: Vec<(ResourceType, Vec<String>, Vec<String>)>,
     protocol: Protocol,
@@ -36,9 +38,9 @@ pub(super) struct Harness {
     streams: u64,
 }
 
-fn session(protocol: Protocol, limits: Limits, stream: u64) -> Session {
+fn session(protocol: Protocol, limits: Limits, stream: u64, known: &Rejections) -> Session {
     let id = ClientId { stream, node: Name::from("envoy") };
-    Session::new(protocol, Client { id, gateway: NamespacedName::parse(GATEWAY) }, limits)
+    Session::remembering(protocol, Client { id, gateway: NamespacedName::parse(GATEWAY) }, limits, known)
 }
 
 impl Harness {
@@ -54,12 +56,13 @@ impl Harness {
         };
         let mut harness = Harness {
             envoy: Envoy::new(Options::new(spoken, "envoy", GATEWAY)),
-            session: session(protocol, limits, 1),
+            session: session(protocol, limits, 1, &Rejections::default()),
             now: 1_000_000,
             limits,
             to_client: VecDeque::new(),
             to_server: VecDeque::new(),
             observations: Vec::new(),
+            rejections: Rejections::default(),
             log: Vec::new(),
             protocol,
             sealed: None,
@@ -87,7 +90,7 @@ impl Harness {
     /// Ends the stream and opens another, maybe at another replica; the Envoy keeps what it holds. Nothing is delivered.
     pub(super) fn reconnect(&mut self, sealed: Option<Arc<Sealed>>) {
         self.streams += 1;
-        self.session = session(self.protocol, self.limits, self.streams);
+        self.session = session(self.protocol, self.limits, self.streams, &self.rejections);
         self.to_client.clear();
         self.to_server.clear();
         self.to_server.extend(self.envoy.connect());
@@ -96,6 +99,14 @@ impl Harness {
             let replies = self.session.on_sealed(sealed, self.now);
             self.take(replies);
         }
+    }
+
+    /// The client ends, and another process of the same name connects.
+    pub(super) fn restart_client(&mut self) {
+        let mut options = self.envoy.options().clone();
+        options.rejections.clear();
+        self.envoy = Envoy::new(options);
+        self.reconnect(self.sealed.clone());
     }
 
     /// Seals the world and plans for it; nothing is delivered.
@@ -133,7 +144,12 @@ impl Harness {
                 return;
             }
         }
-        panic!("session and client never come to rest");
+        let last: Vec<String> = self.take_log().into_iter().rev().take(6).collect();
+        panic!(
+            "session and client never come to rest: {last:?} {:?} {:?}",
+            self.observations.iter().rev().take(3).collect::<Vec<_>>(),
+            self.stats().types[0]
+        );
     }
 
     /// Lets time pass and does what falls due, in its order.
@@ -212,6 +228,7 @@ impl Harness {
                     });
                 }
                 Reply::Observe(observation) => self.observations.push(observation),
+                Reply::Remember(rejections) => self.rejections = rejections,
                 Reply::Close(close) => panic!("closed: {close}"),
             }
         }

@@ -107,7 +107,8 @@ fn perform(act: &Act, world: &mut World, harness: &mut Harness) {
 }
 
 /// Time never helps: what waits for an acknowledgement waits for ever without it.
-const PATIENT: Limits = Limits { grace_ms: 5_000, pin_ms: 100_000_000, max_inflight: 64, max_names: 1_000 };
+const PATIENT: Limits =
+    Limits { grace_ms: 5_000, pin_ms: 100_000_000, drain_ms: 0, max_inflight: 64, max_names: 1_000 };
 
 /// Plays the acts, checking after each, and lets everything come to rest.
 fn play(protocol: Protocol, limits: Limits, acts: &[Act], check: impl Fn(&Harness)) {

@@ -36,7 +36,7 @@ fn delta(kind: ResourceType, nonce: &str, subscribe: &[&str], unsubscribe: &[&st
 fn sent(replies: Vec<Reply>) -> Vec<Response> {
     let response = |reply| match reply {
         Reply::Send(response) => Some(response),
-        Reply::Observe(_) | Reply::Close(_) => None,
+        Reply::Observe(_) | Reply::Remember(_) | Reply::Close(_) => None,
     };
     replies.into_iter().filter_map(response).collect()
 }
@@ -394,5 +394,34 @@ fn one_changed_endpoint_is_one_resource_in_one_response() {
         harness.run();
         assert_eq!(harness.take_log(), ["eds c123"]);
         assert!(harness.stats().types.iter().all(|kind| kind.behind == 0));
+    }
+}
+
+#[test]
+fn w2_a_cluster_that_a_listener_named_stays_until_its_old_connections_have_drained() {
+    for protocol in BOTH {
+        let mut world = shop();
+        world.endpoints("t", &["10.0.0.1"]).endpoints("u", &["10.0.0.2"]);
+        world.direct.insert("http".to_owned(), vec!["t".to_owned()]);
+        let limits = Limits { grace_ms: 5_000, drain_ms: 60_000, ..Limits::default() };
+        let mut harness = Harness::running_with(protocol, limits, &mut world);
+        world.direct.insert("http".to_owned(), vec!["u".to_owned()]);
+        harness.seal(&mut world);
+        harness.run();
+        harness.pass(59_999);
+        assert!(harness.envoy.holds(CDS).contains_key("t"), "{protocol}");
+        harness.pass(1);
+        assert!(!harness.envoy.holds(CDS).contains_key("t"), "{protocol}");
+        // So it is with a listener that goes.
+        world.listeners.insert("other".to_owned(), "http".to_owned());
+        world.direct.remove("http");
+        harness.seal(&mut world);
+        harness.run();
+        harness.pass(59_999);
+        assert!(harness.envoy.holds(CDS).contains_key("u"), "{protocol}");
+        harness.pass(1);
+        assert!(!harness.envoy.holds(CDS).contains_key("u"), "{protocol}");
+        harness.assert_current();
+        assert_eq!(harness.stats().overdue_pins, 0);
     }
 }

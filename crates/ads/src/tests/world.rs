@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name, NamespacedName, PathMatch, Upstream};
-use tidegate_xds::{Row, Sealed, Store, Variants, encode, ir};
+use tidegate_xds::{Resource, Row, Sealed, Store, Variants, encode, ir};
 
 /// The Gateway that everything here belongs to.
 pub(super) const GATEWAY: &str = "shop/public";
@@ -20,6 +20,10 @@ pub(super) struct World {
     pub(super) secrets: BTreeMap<String, String>,
     /// Clusters by table and host.
     pub(super) tables: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// Cluster that an entry forwards to in place of the one that it is named after.
+    pub(super) retargets: BTreeMap<String, String>,
+    /// Clusters that a listener names directly, as one of TCP does.
+    pub(super) direct: BTreeMap<String, Vec<String>>,
     /// Whether the Gateway is there.
     pub(super) served: bool,
     rows: BTreeSet<Row>,
@@ -36,6 +40,8 @@ impl World {
             listeners: BTreeMap::from([("http".to_owned(), "http".to_owned())]),
             secrets: BTreeMap::new(),
             tables: BTreeMap::from([("http".to_owned(), BTreeMap::new())]),
+            retargets: BTreeMap::new(),
+            direct: BTreeMap::new(),
             served: true,
             rows: BTreeSet::new(),
             store: Store::new(),
@@ -64,6 +70,13 @@ impl World {
         self
     }
 
+    /// What forwards to the cluster forwards to another one from now on.
+    pub(super) fn retarget(&mut self, cluster: &str, to: &str) -> &mut Self {
+        self.endpoints.entry(to.to_owned()).or_insert_with(|| vec!["10.0.0.1".to_owned()]);
+        self.retargets.insert(cluster.to_owned(), to.to_owned());
+        self
+    }
+
     /// The cluster has these endpoints.
     pub(super) fn endpoints(&mut self, cluster: &str, addresses: &[&str]) -> &mut Self {
         self.endpoints.insert(cluster.to_owned(), addresses.iter().map(|address| (*address).to_owned()).collect());
@@ -83,9 +96,10 @@ impl World {
         sealed
     }
 
-    fn chains(&self, table: &str) -> Vec<ir::Chain> {
+    fn chains(&self, listener: &str, table: &str) -> Vec<ir::Chain> {
         let certificates = self.secrets.keys().map(Name::from).collect();
-        vec![ir::Chain { hostname: Hostname::any(), table: Name::from(table), certificates }]
+        let listeners = vec![Name::from(listener)];
+        vec![ir::Chain { hostname: Hostname::any(), table: Name::from(table), certificates, listeners }]
     }
 
     fn rows_now(&self) -> BTreeSet<Row> {
@@ -97,22 +111,32 @@ impl World {
         rows.insert(Row::Gateway(gateway.clone()));
         let secrets = self.secrets.iter().map(|(name, digest)| encode::secret_ref(Name::from(name), digest));
         rows.extend(secrets.map(|secret| Row::Secret(gateway.clone(), secret)));
+        let mut members = BTreeSet::new();
         for (index, (listener, table)) in self.listeners.iter().enumerate() {
-            let listener = encode::listener(&ir::Listener {
+            let direct = self.direct.get(listener).cloned().unwrap_or_default();
+            let mut encoded = encode::listener(&ir::Listener {
                 name: Name::from(listener),
                 addresses: vec![Name::from("127.0.0.1")],
                 port: 8000 + u16::try_from(index).unwrap(),
-                chains: self.chains(table),
+                chains: self.chains(listener, table),
             });
-            rows.insert(Row::Listener(gateway.clone(), Arc::new(listener)));
+            if !direct.is_empty() {
+                // Stands in for a TCP proxy: a field that nobody knows, so that the content differs.
+                let mut bytes = encoded.resource.bytes.to_vec();
+                prost::encoding::string::encode(1_000, &direct.join(" "), &mut bytes);
+                encoded.resource = Resource::new(encoded.resource.name, bytes.into());
+                encoded.clusters = direct.iter().map(Name::from).collect();
+            }
+            members.extend(direct);
+            rows.insert(Row::Listener(gateway.clone(), Arc::new(encoded)));
         }
-        let mut members = BTreeSet::new();
         for (table, hosts) in &self.tables {
             rows.insert(Row::Table(gateway.clone(), Name::from(table)));
             for (host, clusters) in hosts {
-                members.extend(clusters.iter().filter(|cluster| **cluster != INVALID_CLUSTER).cloned());
+                let target = |cluster: &String| self.retargets.get(cluster).unwrap_or(cluster).clone();
+                members.extend(clusters.iter().map(target).filter(|cluster| *cluster != INVALID_CLUSTER));
                 let hostname = Hostname::new(host);
-                let entries = clusters.iter().map(|cluster| encode::entry(&entry(host, cluster))).collect();
+                let entries = clusters.iter().map(|name| encode::entry(&entry(host, name, &target(name)))).collect();
                 let content = Arc::new(encode::virtual_host(&hostname, entries));
                 rows.insert(Row::VirtualHost(gateway.clone(), Name::from(table), hostname, content));
             }
@@ -130,7 +154,7 @@ impl World {
     }
 }
 
-fn entry(host: &str, cluster: &str) -> ir::Entry {
+fn entry(host: &str, name: &str, cluster: &str) -> ir::Entry {
     let target = ir::Target {
         cluster: Name::from(cluster),
         weight: 1,
@@ -138,9 +162,9 @@ fn entry(host: &str, cluster: &str) -> ir::Entry {
         response_headers: HeaderModifier::default(),
     };
     ir::Entry {
-        id: Name::from(format!("{host}/{cluster}")),
+        id: Name::from(format!("{host}/{name}")),
         matcher: HttpMatch {
-            path: PathMatch::Prefix(Name::from(format!("/{cluster}"))),
+            path: PathMatch::Prefix(Name::from(format!("/{name}"))),
             headers: Vec::new(),
             query: Vec::new(),
             method: None,

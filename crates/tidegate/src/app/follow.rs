@@ -96,7 +96,7 @@ impl Follower {
                 resources: resources.clone(),
                 detail: detail.to_string(),
             }),
-            Observation::Acked { .. } => None,
+            Observation::Acked { .. } | Observation::Refuses { .. } => None,
         };
         self.board.lock().expect("nobody panics while holding the board").observe(observation, (self.clock)());
         if let Some(event) = event {

@@ -12,6 +12,7 @@ use clap::builder::RangedU64ValueParser;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tidegate_ads::session::Sequencing;
 use tidegate_model::CONTROLLER_NAME;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -56,6 +57,10 @@ pub struct ControllerArgs {
     /// there is kept as previous-FILE
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+
+    /// Directory in which to keep over a restart what proxies reject, so that nothing rejected is sent to them again
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
 
     /// Dataflow threads: one is fastest for single changes, more for very large ones
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
@@ -118,9 +123,11 @@ impl ControllerArgs {
             ads,
             admin: self.admin,
             record: self.record,
+            state_dir: self.state_dir,
             workers: self.workers,
             controller: self.controller,
             grace: self.grace,
+            sequencing: Sequencing::default(),
             limits,
             envoys: None,
         })

@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_sockets_are_those_that_envoy_is_told_to_bind() {
         let hostname = tidegate_model::Hostname::any();
-        let chains = vec![ir::Chain { hostname, table: "t".into(), certificates: Vec::new() }];
+        let chains = vec![ir::Chain { hostname, table: "t".into(), certificates: Vec::new(), listeners: Vec::new() }];
         let addresses = vec!["127.0.0.1".into(), "127.0.0.2".into()];
         let encoded = encode::listener(&ir::Listener { name: "l".into(), addresses, port: 8080, chains });
         assert_eq!(sockets(&encoded), BTreeSet::from([tcp("127.0.0.1:8080"), tcp("127.0.0.2:8080")]));

@@ -28,7 +28,13 @@ fn listener(gateway_index: usize, table: usize, clusters: &[usize]) -> Row {
     let resource = Resource::new(TABLES[table].into(), vec![].into());
     // The second form names a secret.
     let secrets = if clusters.is_empty() { Vec::new() } else { vec![SECRET.into()] };
-    let listener = Listener { resource, tables: vec![TABLES[table].into()], clusters: names(clusters), secrets };
+    let listener = Listener {
+        resource,
+        tables: vec![TABLES[table].into()],
+        clusters: names(clusters),
+        secrets,
+        owners: Vec::new(),
+    };
     Row::Listener(gateway(gateway_index), Arc::new(listener))
 }
 

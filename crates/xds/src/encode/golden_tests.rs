@@ -53,7 +53,12 @@ fn set(name: &str, value: &str) -> HeaderModifier {
 
 #[test]
 fn a_listener_has_one_chain_with_a_constant_filter_list() {
-    let chain = Chain { hostname: Hostname::any(), table: "shop/public/http-80".into(), certificates: Vec::new() };
+    let chain = Chain {
+        hostname: Hostname::any(),
+        table: "shop/public/http-80".into(),
+        certificates: Vec::new(),
+        listeners: Vec::new(),
+    };
     let addresses = vec!["0.0.0.0".into()];
     let listener = Listener { name: "http-80".into(), addresses, port: 80, chains: vec![chain] };
     let row = super::listener(&listener);
@@ -100,6 +105,7 @@ fn a_listener_with_tls_has_a_chain_for_each_hostname_with_its_secrets() {
         hostname: Hostname::new(host),
         table: format!("https/443/{}", Hostname::new(host)).into(),
         certificates: secrets.iter().map(|name| (*name).into()).collect(),
+        listeners: Vec::new(),
     };
     let chains = vec![chain("", &["shop/b"]), chain("*.a.example", &["shop/c", "shop/b"])];
     let addresses = vec!["127.0.0.1".into(), "::1".into()];

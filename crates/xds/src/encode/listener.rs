@@ -64,12 +64,20 @@ pub fn listener(listener: &ir::Listener) -> row::Listener {
         filter_chains: listener.chains.iter().map(chain).collect(),
         ..Listener::default()
     };
+    let owners = listener.chains.iter().flat_map(|chain| {
+        chain.listeners.iter().map(|name| row::Owner {
+            listener: name.clone(),
+            table: chain.table.clone(),
+            secrets: chain.certificates.clone(),
+        })
+    });
     let secrets: BTreeSet<&Name> = listener.chains.iter().flat_map(|chain| &chain.certificates).collect();
     row::Listener {
         resource: Resource::new(listener.name.clone(), message.encode_to_vec().into()),
         tables: listener.chains.iter().map(|chain| chain.table.clone()).collect(),
         clusters: Vec::new(),
         secrets: secrets.into_iter().cloned().collect(),
+        owners: owners.collect(),
     }
 }
 

@@ -57,6 +57,15 @@ pub fn entry(entry: &ir::Entry) -> EncodedEntry {
     EncodedEntry { id: entry.id.clone(), bytes: route.encode_to_vec().into(), clusters }
 }
 
+/// The entry with the answer 500 in place of whatever it did: for a client that rejects it.
+#[must_use]
+pub fn unavailable(entry: &EncodedEntry) -> EncodedEntry {
+    let rejected = Route::decode(entry.bytes.clone()).expect("an entry is an encoded route");
+    let route =
+        Route { name: rejected.name, r#match: rejected.r#match, action: Some(respond(500)), ..Route::default() };
+    EncodedEntry { id: entry.id.clone(), bytes: route.encode_to_vec().into(), clusters: Vec::new() }
+}
+
 fn matcher(of: &HttpMatch) -> RouteMatch {
     let method = of.method.iter().map(|method| header(":method", exact(method)));
     let headers = of.headers.iter().map(|matched| header(&matched.name, pattern(&matched.value)));

@@ -130,7 +130,12 @@ fn no_cluster_breaks_a_rule() {
 fn no_listener_breaks_a_rule() {
     for certificates in [Vec::new(), vec!["shop/cert".into()]] {
         for hostname in ["", "a.example", "*.example"].map(Hostname::new) {
-            let chains = vec![Chain { hostname, table: "http-80".into(), certificates: certificates.clone() }];
+            let chains = vec![Chain {
+                hostname,
+                table: "http-80".into(),
+                certificates: certificates.clone(),
+                listeners: Vec::new(),
+            }];
             let addresses = vec!["0.0.0.0".into(), "::1".into()];
             let listener = listener(&Listener { name: "http-80".into(), addresses, port: 80, chains });
             assert_eq!(broken("envoy.config.listener.v3.Listener", &listener.resource.bytes), [""; 0]);

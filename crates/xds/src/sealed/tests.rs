@@ -67,6 +67,7 @@ fn rows() -> Vec<Row> {
             hostname: Hostname::any(),
             table: "http-80".into(),
             certificates: vec!["shop/cert".into()],
+            listeners: vec!["http".into()],
         }],
     };
     vec![

@@ -4,7 +4,7 @@ use super::*;
 use serde_json::json;
 use tidegate_engine::{Config, Engine};
 use tidegate_log::{Header, Object, Reader, Writer};
-use tidegate_model::{CONTROLLER_NAME, ClientId, Kind, Name, NamespacedName, ResourceType};
+use tidegate_model::{CONTROLLER_NAME, ClientId, Kind, Name, NamespacedName, Refusal, ResourceType};
 use tokio::task::JoinSet;
 
 fn world() -> Vec<Event> {
@@ -69,7 +69,7 @@ async fn a_rejection_reaches_the_status_and_the_recording_until_the_client_leave
     observe
         .send(Observation::Rejected {
             client: client.clone(),
-            gateway,
+            gateway: gateway.clone(),
             kind: ResourceType::Listener,
             epoch: 0,
             resources: vec![(Name::from("http"), Name::from("v1"))],
@@ -77,6 +77,15 @@ async fn a_rejection_reaches_the_status_and_the_recording_until_the_client_leave
         })
         .await
         .unwrap();
+    let refusal = Refusal {
+        kind: ResourceType::Listener,
+        name: "http".into(),
+        listeners: vec!["http".into()],
+        entries: Vec::new(),
+        detail: "port in use".into(),
+    };
+    let refusals = vec![refusal];
+    observe.send(Observation::Refuses { client: client.clone(), gateway, refusals }).await.unwrap();
     until(&board, "False").await;
     observe.send(Observation::Disconnected { client }).await.unwrap();
     until(&board, "True").await;

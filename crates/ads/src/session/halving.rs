@@ -1,0 +1,131 @@
+//! Which of several changes does a client reject? Found out by trying half of the suspects at a time.
+//!
+//! A rejection names nobody where a field rule is broken, and tables, which are sent alone, are rejected for any of
+//! their entries. One culprit among `n` costs `log2(n)` trials, rounded up, and one more for what was held back
+//! meanwhile; every further culprit costs as much again.
+
+use std::collections::BTreeSet;
+
+/// The suspects: one of them at least is bad, as far as is known. Whoever is not among them is tried when there are
+/// none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Halving<K>(BTreeSet<K>);
+
+impl<K> Default for Halving<K> {
+    fn default() -> Self {
+        Halving(BTreeSet::new())
+    }
+}
+
+impl<K: Ord + Clone> Halving<K> {
+    /// Whether somebody is suspected. Then nothing but a trial may be sent.
+    pub(crate) fn is_on(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// What to try next: the first half.
+    pub(crate) fn trial(&self) -> BTreeSet<K> {
+        self.0.iter().take(self.0.len().div_ceil(2)).cloned().collect()
+    }
+
+    /// All of these together were rejected. Returns the culprit, once there is no other; or everybody who may be, if the
+    /// trial was none, because it could not leave the others out: then there is no way to tell.
+    pub(crate) fn rejected(&mut self, tried: BTreeSet<K>) -> BTreeSet<K> {
+        if self.0.is_empty() {
+            self.0 = tried;
+            return self.culprit();
+        }
+        let common: BTreeSet<K> = tried.intersection(&self.0).cloned().collect();
+        if common.is_empty() {
+            return tried;
+        }
+        if common.len() == self.0.len() {
+            return std::mem::take(&mut self.0);
+        }
+        self.0 = common;
+        self.culprit()
+    }
+
+    /// These were accepted. Returns the culprit if there is no other suspect any more.
+    pub(crate) fn accepted(&mut self, tried: &BTreeSet<K>) -> BTreeSet<K> {
+        self.retain(|suspect| !tried.contains(suspect))
+    }
+
+    /// Forgets suspects that are wanted no more. Returns the culprit if no other is left.
+    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&K) -> bool) -> BTreeSet<K> {
+        let before = self.0.len();
+        self.0.retain(is_wanted);
+        if self.0.len() < before { self.culprit() } else { BTreeSet::new() }
+    }
+
+    fn culprit(&mut self) -> BTreeSet<K> {
+        if self.0.len() == 1 { std::mem::take(&mut self.0) } else { BTreeSet::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays a client that rejects whatever holds one of `bad`; returns the culprits found and the responses used.
+    fn play(count: u32, bad: &[u32]) -> (BTreeSet<u32>, u32) {
+        let (mut found, mut responses) = (BTreeSet::new(), 0);
+        let mut open: BTreeSet<u32> = (0..count).collect();
+        let mut halving = Halving::default();
+        while !open.is_empty() {
+            let tried = if halving.is_on() { halving.trial() } else { open.clone() };
+            responses += 1;
+            let culprits = if tried.iter().any(|key| bad.contains(key)) {
+                halving.rejected(tried)
+            } else {
+                open.retain(|key| !tried.contains(key));
+                halving.accepted(&tried)
+            };
+            open.retain(|key| !culprits.contains(key));
+            found.extend(culprits);
+        }
+        (found, responses)
+    }
+
+    #[test]
+    fn one_culprit_costs_the_logarithm_wherever_it_stands() {
+        for count in [1_u32, 2, 3, 7, 64, 1_000] {
+            for bad in [0, count / 2, count - 1] {
+                let (found, responses) = play(count, &[bad]);
+                assert_eq!(found, BTreeSet::from([bad]));
+                // The first response, the trials, and what was held back.
+                let trials = count.next_power_of_two().trailing_zeros();
+                assert!(responses <= 1 + trials + 1, "{count}: {responses}");
+            }
+        }
+    }
+
+    #[test]
+    fn several_culprits_are_all_found() {
+        for bad in [&[0, 1][..], &[0, 99], &[3, 50, 51, 98], &[]] {
+            assert_eq!(play(100, bad).0, bad.iter().copied().collect());
+        }
+        let everybody: Vec<u32> = (0..16).collect();
+        assert_eq!(play(16, &everybody).0.len(), 16);
+    }
+
+    #[test]
+    fn a_suspect_that_is_wanted_no_more_leaves_the_other_as_the_culprit() {
+        let mut halving = Halving::default();
+        assert_eq!(halving.rejected(BTreeSet::from([1, 2])), BTreeSet::new());
+        assert_eq!(halving.retain(|key| *key != 1), BTreeSet::from([2]));
+        assert!(!halving.is_on());
+    }
+
+    /// Whatever is rejected, the suspects get fewer.
+    #[test]
+    fn a_trial_that_held_others_too_comes_to_an_end() {
+        let mut halving = Halving::default();
+        halving.rejected(BTreeSet::from([1, 2, 3, 4]));
+        assert_eq!(halving.rejected(BTreeSet::from([1, 2, 9])), BTreeSet::new());
+        assert_eq!(halving.rejected(BTreeSet::from([1, 2, 9])), BTreeSet::from([1, 2]));
+        assert!(!halving.is_on());
+        halving.rejected(BTreeSet::from([1, 2]));
+        assert_eq!(halving.rejected(BTreeSet::from([7, 8])), BTreeSet::from([7, 8]));
+    }
+}

@@ -1,0 +1,363 @@
+//! What a rejection does: the culprit is found and kept at what the client accepted before, and everything else goes on.
+//!
+//! * Secrets and tables are sent one a response. A rejected secret is not sent again. A rejected table is halved over
+//!   its entries ([`tables`](super::tables)).
+//! * Clusters and listeners: what the rejection names is the culprit, and the good rest is applied. If it names nobody,
+//!   a field rule was broken and nothing was applied: halved over the changes of the response.
+//! * Endpoints: what is named; else halved too, but there any part of the rest may have been applied.
+
+use super::books::{Held, RejectedResource, Sent, SentChange};
+use super::rejection;
+use super::tables::{EntryForm, RejectedEntry};
+use super::target::Target;
+use super::{Protocol, Reply, Session};
+use std::collections::{BTreeMap, BTreeSet};
+use tidegate_model::{Name, Observation, Refusal, ResourceType};
+
+/// What a client rejects. Outlives its streams, and us.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rejections {
+    /// Versions of resources, by type and name, the newest last.
+    pub resources: BTreeMap<(ResourceType, Name), Vec<RejectedResource>>,
+    /// Forms of entries, by table.
+    pub entries: BTreeMap<Name, BTreeMap<EntryForm, RejectedEntry>>,
+}
+
+impl Rejections {
+    /// Whether nothing is rejected.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.resources.is_empty() && self.entries.is_empty()
+    }
+}
+
+/// Longest part of a rejection that is looked at, in bytes.
+const MAX_READ_DETAIL: usize = 1 << 16;
+
+impl Session {
+    /// The client rejected a response: it keeps what it had of the resources that it blames, and may have applied the
+    /// others or not.
+    pub(super) fn reject(&mut self, kind: ResourceType, sent: Sent, detail: &str) -> Observation {
+        let bounded = &detail[..detail.floor_char_boundary(MAX_READ_DETAIL)];
+        let clean: Name = rejection::clean(bounded).into();
+        let resources: Vec<(Name, Name)> = sent
+            .changes
+            .iter()
+            .filter_map(|change| Some((change.name.clone(), change.version?.to_string().into())))
+            .collect();
+        let books = &mut self.books[kind];
+        books.nacks += 1;
+        let whole = self.protocol == Protocol::Sotw && matches!(kind, ResourceType::Cluster | ResourceType::Listener);
+        // Sent before the last answer was known: a complete response repeats what was rejected, that explains it; and
+        // what is tried by now it does not tell.
+        let stale = sent.nonce < books.judged_below;
+        let explained = stale && (whole || books.suspects.is_on());
+        // What the client has cannot be repeated in the trials if it is not known.
+        let blind = whole && sent.changes.iter().any(|change| matches!(change.before, Held::Unknown | Held::Listed(_)));
+        books.judged_below = self.next_nonce;
+        let named = rejection::named(bounded, resources.iter().map(|(name, _)| name));
+        let carried: BTreeSet<Name> = resources.iter().map(|(name, _)| name.clone()).collect();
+        let blamed = match (named.is_empty(), explained) {
+            (false, _) => named.clone(),
+            (true, false) => carried,
+            (true, true) => BTreeSet::new(),
+        };
+        let nothing_applied = named.is_empty();
+        match kind {
+            ResourceType::Listener | ResourceType::Table => {
+                self.reject_tables(kind, &sent, &blamed, stale, &clean);
+                self.gates[kind].reject(sent.nonce, nothing_applied);
+                self.uses_changed = true;
+            }
+            ResourceType::Endpoints => {
+                // Proves nothing; what is sent next may.
+                self.waiting.values_mut().filter(|nonce| **nonce == Some(sent.nonce)).for_each(|nonce| *nonce = None);
+            }
+            ResourceType::Cluster | ResourceType::Secret => {}
+        }
+        let mut suspects = BTreeSet::new();
+        for SentChange { name, version, before } in sent.changes {
+            let is_blamed = blamed.contains(&name);
+            let accepted = before.form().cloned();
+            let before = match kind {
+                // Anything between none and all of the others was applied.
+                ResourceType::Endpoints | ResourceType::Secret | ResourceType::Table if !is_blamed => Held::Unknown,
+                ResourceType::Cluster | ResourceType::Listener if !nothing_applied && !is_blamed => {
+                    match version {
+                        Some(_) => Held::Unknown,
+                        // Applied.
+                        None => continue,
+                    }
+                }
+                ResourceType::Endpoints if nothing_applied && blamed.len() > 1 => Held::Unknown,
+                ResourceType::Cluster
+                | ResourceType::Endpoints
+                | ResourceType::Listener
+                | ResourceType::Secret
+                | ResourceType::Table => before,
+            };
+            let superseded = self.books[kind].rebase(&name, &before);
+            if superseded {
+                continue;
+            }
+            let wanted = self.target.get(kind, &name);
+            self.books[kind].put(&name, before, wanted);
+            let Some(version) = version.filter(|_| is_blamed) else { continue };
+            match kind {
+                // Judged by its entries.
+                ResourceType::Table => {}
+                ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener
+                    if nothing_applied && !blind =>
+                {
+                    self.books[kind].suspects_kept.extend(accepted.map(|accepted| (name.clone(), accepted)));
+                    suspects.insert(name);
+                }
+                ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener | ResourceType::Secret => {
+                    self.park(kind, &name, RejectedResource { version, detail: clean.clone(), kept: accepted });
+                    self.acquit(kind, &BTreeSet::from([name]));
+                }
+            }
+        }
+        if !suspects.is_empty() {
+            self.books[kind].suspects_detail = clean.clone();
+            let culprits = self.books[kind].suspects.rejected(suspects);
+            self.convict(kind, culprits);
+        }
+        if kind == ResourceType::Table {
+            self.recompose();
+        }
+        Observation::Rejected {
+            client: self.client.id.clone(),
+            gateway: self.client.gateway.clone(),
+            kind,
+            epoch: sent.epoch,
+            resources,
+            detail: clean,
+        }
+    }
+
+    /// A table is judged by its entries; one that has no new entry is bad as a whole.
+    fn reject_tables(&mut self, kind: ResourceType, sent: &Sent, blamed: &BTreeSet<Name>, stale: bool, detail: &Name) {
+        if kind != ResourceType::Table {
+            return;
+        }
+        for change in sent.changes.iter().filter(|change| blamed.contains(&change.name)) {
+            let Some(version) = change.version else { continue };
+            let gate = &self.gates[kind];
+            let Some(table) = gate.sent_table(&change.name, sent.nonce).cloned() else { continue };
+            let verdict = self.verdicts.entry(change.name.clone()).or_default();
+            if stale && verdict.is_trying() {
+                continue;
+            }
+            let accepted = gate.accepted_table(&change.name).map(|table| &**table);
+            if !verdict.reject(&table, accepted, detail.clone()) {
+                let kept = accepted.map(|table| table.resource().clone());
+                self.park(kind, &change.name, RejectedResource { version, detail: detail.clone(), kept });
+            }
+            self.learned();
+        }
+    }
+
+    /// The client accepted a response: whoever was tried with it is good. Call it before the gate learns of it.
+    pub(super) fn accept_trial(&mut self, kind: ResourceType, sent: &Sent) {
+        match kind {
+            ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener => {
+                if self.books[kind].suspects.is_on() {
+                    let tried = sent.changes.iter().map(|change| change.name.clone()).collect();
+                    let culprits = self.books[kind].suspects.accepted(&tried);
+                    self.convict(kind, culprits);
+                }
+            }
+            ResourceType::Table => {
+                let mut tried = false;
+                for change in &sent.changes {
+                    let Some(verdict) = self.verdicts.get_mut(&change.name) else { continue };
+                    let gate = &self.gates[kind];
+                    let before = gate.accepted_table(&change.name).map(|table| &**table);
+                    if let Some(table) = gate.sent_table(&change.name, sent.nonce) {
+                        tried |= verdict.is_trying();
+                        verdict.accept(table, before);
+                    }
+                }
+                if tried {
+                    self.learned();
+                    self.recompose_after = true;
+                }
+            }
+            ResourceType::Secret => {}
+        }
+    }
+
+    /// Forgets suspects whose content changes. Call it before it does.
+    pub(super) fn acquit(&mut self, kind: ResourceType, changed: &BTreeSet<Name>) {
+        if self.books[kind].suspects.is_on() {
+            let culprits = self.books[kind].suspects.retain(|suspect| !changed.contains(suspect));
+            self.convict(kind, culprits);
+        }
+    }
+
+    fn convict(&mut self, kind: ResourceType, culprits: BTreeSet<Name>) {
+        for name in &culprits {
+            let Some(version) = self.target.get(kind, name).map(|wanted| wanted.version) else { continue };
+            let books = &self.books[kind];
+            let (detail, kept) = (books.suspects_detail.clone(), books.suspects_kept.get(name).cloned());
+            self.park(kind, name, RejectedResource { version, detail, kept });
+        }
+        let books = &mut self.books[kind];
+        if !books.suspects.is_on() {
+            books.suspects_kept.clear();
+        }
+    }
+
+    fn park(&mut self, kind: ResourceType, name: &Name, rejected: RejectedResource) {
+        self.books[kind].park(name, rejected);
+        if kind == ResourceType::Endpoints {
+            // Nothing better will prove the cluster usable: with rejected endpoints it is active, and has none.
+            self.waiting.remove(name);
+        }
+        self.learned();
+    }
+
+    /// What the client rejects may have changed.
+    fn learned(&mut self) {
+        self.untold = true;
+        self.unremembered = true;
+    }
+
+    /// The target with what the client rejects of its tables replaced.
+    pub(super) fn composed(&mut self, target: &Target) -> Target {
+        let mut composed = BTreeMap::new();
+        let gate = &self.gates[ResourceType::Table];
+        self.verdicts.retain(|name, verdict| {
+            if let Some(wanted) = target.sealed_table(name) {
+                let accepted = gate.accepted_table(name).map(|table| &**table);
+                let table = verdict.compose(wanted, accepted, |cluster| target.is_member(cluster));
+                if !std::sync::Arc::ptr_eq(&table, wanted) {
+                    composed.insert(name.clone(), table);
+                }
+            }
+            !verdict.is_empty()
+        });
+        let rejects = |kind: &ResourceType| !self.books[*kind].rejected.is_empty();
+        self.untold |= !self.verdicts.is_empty() || ResourceType::ALL.iter().any(rejects);
+        target.with(composed)
+    }
+
+    /// What the client rejects of tables has changed.
+    pub(super) fn recompose(&mut self) {
+        self.recompose_after = false;
+        if self.sealed {
+            let target = self.target.clone();
+            let target = self.composed(&target);
+            self.retarget(target);
+        }
+    }
+
+    /// Begins with what is known from earlier streams.
+    pub(super) fn recall(&mut self, known: &Rejections) {
+        for ((kind, name), versions) in &known.resources {
+            versions.iter().for_each(|version| self.books[*kind].park(name, version.clone()));
+        }
+        for (table, entries) in &known.entries {
+            let verdict = self.verdicts.entry(table.clone()).or_default();
+            entries.iter().for_each(|(form, entry)| verdict.remember(form.clone(), entry.clone()));
+        }
+        self.untold = !known.is_empty();
+    }
+
+    /// Who brings nothing of a type is a new process: it may accept what the one before did not.
+    pub(super) fn forget_rejections(&mut self, kind: ResourceType) {
+        let knows = !self.books[kind].rejected.is_empty() || (kind == ResourceType::Table && !self.verdicts.is_empty());
+        if knows {
+            self.books[kind].rejected.clear();
+            if kind == ResourceType::Table {
+                self.verdicts.clear();
+                self.recompose_after = true;
+            }
+            self.learned();
+        }
+    }
+
+    /// Names of what the client shall have and rejects.
+    pub(super) fn rejected_names(&self, kind: ResourceType) -> Vec<Name> {
+        let parked = |name: &&Name| {
+            let wanted = self.target.get(kind, name);
+            wanted.is_some_and(|wanted| self.books[kind].is_parked(name, wanted))
+        };
+        let mut names: BTreeSet<Name> = self.books[kind].rejected.keys().filter(parked).cloned().collect();
+        if kind == ResourceType::Table {
+            let refused = |name: &Name| self.target.sealed_table(name).map(|table| self.verdicts[name].refused(table));
+            let verdicts = self.verdicts.keys();
+            names.extend(verdicts.filter(|name| refused(name).is_some_and(|mut all| all.next().is_some())).cloned());
+        }
+        names.into_iter().collect()
+    }
+
+    /// Says what the client refuses of what it shall have, and what is to be remembered, if that has changed.
+    pub(super) fn tell(&mut self, out: &mut Vec<Reply>) {
+        if !std::mem::take(&mut self.untold) || !self.sealed {
+            return;
+        }
+        let refusals = self.refusals();
+        if refusals != self.told {
+            self.told.clone_from(&refusals);
+            let (client, gateway) = (self.client.id.clone(), self.client.gateway.clone());
+            out.push(Reply::Observe(Observation::Refuses { client, gateway, refusals }));
+        }
+        if std::mem::take(&mut self.unremembered) {
+            out.push(Reply::Remember(self.rejections()));
+        }
+    }
+
+    fn refusals(&self) -> Vec<Refusal> {
+        let mut refusals = Vec::new();
+        for kind in ResourceType::ALL {
+            for name in self.books[kind].rejected.keys() {
+                let Some(wanted) = self.target.get(kind, name) else { continue };
+                let Some(rejected) = self.books[kind].rejection(name, wanted) else { continue };
+                let (listeners, entries) = self.concerned(kind, name);
+                let (name, detail) = (name.clone(), rejected.detail.clone());
+                refusals.push(Refusal { kind, name, listeners, entries, detail });
+            }
+        }
+        for (name, verdict) in &self.verdicts {
+            let Some(table) = self.target.sealed_table(name) else { continue };
+            let mut by_detail: BTreeMap<&Name, BTreeSet<Name>> = BTreeMap::new();
+            for (form, entry) in verdict.refused(table) {
+                by_detail.entry(&entry.detail).or_default().insert(form.id.clone());
+            }
+            for (detail, entries) in by_detail {
+                let entries = entries.into_iter().collect();
+                let (kind, name, detail) = (ResourceType::Table, name.clone(), detail.clone());
+                refusals.push(Refusal { kind, name, listeners: Vec::new(), entries, detail });
+            }
+        }
+        refusals
+    }
+
+    /// The listeners and the entries that suffer when the client refuses this resource.
+    fn concerned(&self, kind: ResourceType, name: &Name) -> (Vec<Name>, Vec<Name>) {
+        match kind {
+            ResourceType::Cluster | ResourceType::Endpoints => (Vec::new(), self.target.entries_with(name)),
+            ResourceType::Listener | ResourceType::Secret | ResourceType::Table => {
+                (self.target.owners(kind, name), Vec::new())
+            }
+        }
+    }
+
+    fn rejections(&self) -> Rejections {
+        let mut all = Rejections::default();
+        for kind in ResourceType::ALL {
+            let books = self.books[kind].rejected.iter();
+            all.resources.extend(books.map(|(name, versions)| ((kind, name.clone()), versions.clone())));
+        }
+        for (name, verdict) in &self.verdicts {
+            let entries: BTreeMap<_, _> =
+                verdict.rejected().map(|(form, entry)| (form.clone(), entry.clone())).collect();
+            if !entries.is_empty() {
+                all.entries.insert(name.clone(), entries);
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,298 @@
+//! A session, an Envoy and the two wires between them as one value, and what may happen next.
+
+use super::canonical;
+use super::catalog::Catalog;
+use super::envoy::{Envoy, Verdict, kind_of};
+use super::judge::Judge;
+use crate::session::{Client, Limits, Protocol, Reply, Request, Response, Session};
+use crate::tests::world::GATEWAY;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use tidegate_model::{ClientId, Millis, Name, NamespacedName, ResourceType};
+use tidegate_xds::{Resource, Sealed};
+
+/// Time of the beginning. Large, so that times can be told from other numbers in a text.
+pub(super) const BEGINNING: Millis = 1_000_000_000;
+
+/// Types that Envoy processes in the order of the stream; the other types overtake each other. Endpoints that overtook
+/// their cluster would be ignored, and accepted.
+fn lane(kind: ResourceType) -> usize {
+    match kind {
+        ResourceType::Cluster | ResourceType::Endpoints => 0,
+        ResourceType::Listener => 1,
+        ResourceType::Table => 2,
+        ResourceType::Secret => 3,
+    }
+}
+
+const LANES: usize = 4;
+
+/// What stays the same during a run.
+#[derive(Debug)]
+pub(super) struct Setup {
+    pub(super) protocol: Protocol,
+    pub(super) limits: Limits,
+    /// The script: the first is there when the client connects.
+    pub(super) seals: Vec<Arc<Sealed>>,
+    pub(super) catalog: Catalog,
+    /// How many responses the client may reject that hold nothing which it rejected before.
+    pub(super) rejections: u8,
+    /// How often the stream may break.
+    pub(super) reconnects: u8,
+    /// How often one form may be rejected on one stream.
+    pub(super) max_rejections: u32,
+    /// Time may also stop short of what falls due.
+    pub(super) halts: bool,
+    gateway: NamespacedName,
+}
+
+impl Setup {
+    pub(super) fn new(protocol: Protocol, limits: Limits, seals: Vec<Arc<Sealed>>) -> Self {
+        let catalog = Catalog::of(&seals);
+        let gateway = NamespacedName::parse(GATEWAY);
+        let (rejections, reconnects, halts) = (0, 0, false);
+        Setup { protocol, limits, seals, catalog, rejections, reconnects, max_rejections: 2, halts, gateway }
+    }
+
+    pub(super) fn names(&self, sealed: &Sealed, kind: ResourceType) -> Vec<Name> {
+        sealed.names(&self.gateway, kind)
+    }
+
+    pub(super) fn resource(&self, sealed: &Sealed, kind: ResourceType, name: &Name) -> Option<Resource> {
+        sealed.resource(&self.gateway, kind, name)
+    }
+
+    /// Whether a client holds this: tables and secrets only if a listener names them.
+    pub(super) fn is_used(&self, sealed: &Sealed, kind: ResourceType, name: &Name) -> bool {
+        let Some(view) = sealed.gateways.get(&self.gateway) else { return false };
+        match kind {
+            ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener => true,
+            ResourceType::Secret => view.listeners.values().any(|listener| listener.secrets.contains(name)),
+            ResourceType::Table => view.listeners.values().any(|listener| listener.tables.contains(name)),
+        }
+    }
+
+    fn session(&self, stream: u64) -> Session {
+        let id = ClientId { stream, node: Name::from("envoy") };
+        Session::new(self.protocol, Client { id, gateway: self.gateway.clone() }, self.limits)
+    }
+}
+
+/// Something that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The client processes the first response of this lane.
+    Process(u8, Verdict),
+    /// The session takes the client's next request.
+    Request,
+    /// The session takes the next seal.
+    Seal,
+    /// Time passes until something falls due.
+    Due,
+    /// Time passes, almost until something falls due.
+    Halt,
+    /// The connections of replaced listeners are closed.
+    Drained,
+    /// The stream breaks; what is on its way is lost.
+    Reconnect,
+}
+
+/// Where a run is.
+#[derive(Clone)]
+pub(super) struct State {
+    session: Session,
+    envoy: Envoy,
+    to_client: VecDeque<Response>,
+    to_server: VecDeque<Request>,
+    judge: Judge,
+    now: Millis,
+    /// How many seals the session has.
+    seals: usize,
+    rejections: u8,
+    reconnects: u8,
+    overdue: u64,
+}
+
+/// All that decides what comes next.
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The session comes on its own.
+        let State { session: _, envoy, to_client, to_server, judge, now: _, seals, rejections, reconnects, overdue: _ } =
+            self;
+        write!(f, "{envoy:?}{to_client:?}{to_server:?}{judge:?}{seals} {rejections} {reconnects}")
+    }
+}
+
+impl State {
+    /// A client that has just connected to a session that has the first seal.
+    pub(super) fn cold(setup: &Setup) -> Self {
+        let mut envoy = Envoy::new(setup.protocol);
+        let to_server = envoy.connect().into();
+        let mut session = setup.session(1);
+        assert!(session.on_sealed(setup.seals[0].clone(), BEGINNING).is_empty());
+        State {
+            session,
+            envoy,
+            to_client: VecDeque::new(),
+            to_server,
+            judge: Judge::default(),
+            now: BEGINNING,
+            seals: 1,
+            rejections: setup.rejections,
+            reconnects: setup.reconnects,
+            overdue: 0,
+        }
+    }
+
+    /// A client that has all of the first seal.
+    pub(super) fn running(setup: &Setup) -> Self {
+        let mut state = State::cold(setup);
+        state.finish(setup).unwrap();
+        state
+    }
+
+    /// Lets everything come to rest, in the plainest order.
+    pub(super) fn finish(&mut self, setup: &Setup) -> Result<(), String> {
+        for _ in 0..100_000 {
+            let events = self.events(setup);
+            let plain = |event: &&Event| match event {
+                Event::Process(_, verdict) => *verdict == Verdict::Good,
+                Event::Request | Event::Due | Event::Drained => true,
+                Event::Seal | Event::Halt | Event::Reconnect => false,
+            };
+            match events.iter().find(plain) {
+                Some(event) => self.step(setup, *event)?,
+                None => return Ok(()),
+            }
+        }
+        Err("never comes to rest".to_owned())
+    }
+
+    /// What may happen next.
+    pub(super) fn events(&self, setup: &Setup) -> Vec<Event> {
+        let mut events = Vec::new();
+        for number in 0..LANES {
+            let Some(response) = self.to_client.iter().find(|it| lane(kind_of(it)) == number) else { continue };
+            let number = u8::try_from(number).unwrap();
+            events.push(Event::Process(number, Verdict::Good));
+            if self.rejections > 0 {
+                let verdicts = self.envoy.verdicts(response);
+                events.extend(verdicts.into_iter().map(|verdict| Event::Process(number, verdict)));
+            }
+        }
+        if !self.to_server.is_empty() {
+            events.push(Event::Request);
+        }
+        if self.seals < setup.seals.len() {
+            events.push(Event::Seal);
+        }
+        if let Some(at) = self.session.deadline() {
+            events.push(Event::Due);
+            if setup.halts && at > self.now + 1 {
+                events.push(Event::Halt);
+            }
+        }
+        if !self.envoy.draining.is_empty() {
+            events.push(Event::Drained);
+        }
+        if self.reconnects > 0 {
+            events.push(Event::Reconnect);
+        }
+        events
+    }
+
+    /// Makes it happen, and judges.
+    pub(super) fn step(&mut self, setup: &Setup, event: Event) -> Result<(), String> {
+        match event {
+            Event::Process(number, verdict) => self.process(setup, usize::from(number), verdict)?,
+            Event::Request => {
+                let request = self.to_server.pop_front().ok_or("no request")?;
+                self.judge.asked(&request);
+                let replies = self.session.on_request(request, self.now);
+                self.take(setup, replies)?;
+            }
+            Event::Seal => {
+                let (old, new) = (&setup.seals[self.seals - 1], &setup.seals[self.seals]);
+                self.seals += 1;
+                self.judge.sealed(setup, old, new, self.now);
+                let replies = self.session.on_sealed(new.clone(), self.now);
+                self.take(setup, replies)?;
+            }
+            Event::Due => {
+                self.now = self.session.deadline().ok_or("nothing falls due")?;
+                let replies = self.session.on_timer(self.now);
+                self.take(setup, replies)?;
+            }
+            Event::Halt => self.now = self.session.deadline().ok_or("nothing falls due")? - 1,
+            Event::Drained => self.to_server.extend(self.envoy.drained()),
+            Event::Reconnect => {
+                self.reconnects -= 1;
+                self.to_client.clear();
+                self.to_server = self.envoy.connect().into();
+                self.session = setup.session(2);
+                self.overdue = 0;
+                self.judge.connected(setup, &self.envoy, &setup.seals[self.seals - 1]);
+                let replies = self.session.on_sealed(setup.seals[self.seals - 1].clone(), self.now);
+                self.take(setup, replies)?;
+            }
+        }
+        let sealed = &setup.seals[self.seals - 1];
+        self.judge.check(setup, &self.envoy, sealed, self.now)?;
+        if self.is_at_rest() { self.judge.check_rest(setup, &self.envoy, sealed) } else { Ok(()) }
+    }
+
+    fn process(&mut self, setup: &Setup, number: usize, verdict: Verdict) -> Result<(), String> {
+        let at = self.to_client.iter().position(|it| lane(kind_of(it)) == number);
+        let response = at.and_then(|at| self.to_client.remove(at)).ok_or("no response")?;
+        if verdict != Verdict::Good {
+            self.rejections -= 1;
+        }
+        let outcome = self.envoy.process(&response, verdict, &setup.catalog);
+        self.judge.processed(setup, &response, &outcome, &self.envoy, self.now)?;
+        self.to_server.extend(outcome.requests);
+        Ok(())
+    }
+
+    /// Nothing is on its way and nothing falls due.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.to_client.is_empty()
+            && self.to_server.is_empty()
+            && self.session.deadline().is_none()
+            && self.envoy.draining.is_empty()
+    }
+
+    fn take(&mut self, setup: &Setup, replies: Vec<Reply>) -> Result<(), String> {
+        let overdue = self.session.stats().overdue_pins;
+        let late = overdue > self.overdue;
+        self.overdue = overdue;
+        for reply in replies {
+            match reply {
+                Reply::Send(response) => {
+                    self.judge.sent(setup, &response)?;
+                    if late {
+                        self.judge.sent_overdue(setup, &response, &self.envoy);
+                    }
+                    self.to_client.push_back(response);
+                }
+                Reply::Observe(_) => {}
+                Reply::Close(close) => return Err(close.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    /// A number that two states share if the same can happen from both; with the session's own text for it.
+    pub(super) fn fingerprint(&self) -> u128 {
+        canonical::fingerprint(&format!("{:?}", self.session), &format!("{self:?}"), self.now)
+    }
+
+    pub(super) fn now(&self) -> Millis {
+        self.now
+    }
+
+    /// What is on its way to the client, and to the session.
+    pub(super) fn wires(&self) -> (&VecDeque<Response>, &VecDeque<Request>) {
+        (&self.to_client, &self.to_server)
+    }
+}
