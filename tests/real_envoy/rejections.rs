@@ -239,7 +239,7 @@ async fn play(wrong: Wrong, kind: ResourceType, refused_name: &str, sotw: bool) 
     stage.settled().await;
 
     // Everything but the culprit is served, after at most so many more responses.
-    let pushes = stage.config.metrics.pushes.of(kind).get();
+    let pushes = stage.config.metrics.pushes(kind);
     // The one that is rejected, ten to find it, what was held back, and the answer in place of a bad match.
     assert!(pushes <= 1 + 12, "{wrong:?}: {pushes} responses");
     let entry = format!("HTTPRoute shop/r{BAD} rule 0 match 0");

@@ -14,6 +14,8 @@ mod listen;
 
 mod metrics;
 
+mod histogram;
+
 mod pages;
 
 pub mod snapshot;
@@ -22,7 +24,7 @@ pub mod reference;
 
 pub use listen::MAX_CONNECTIONS;
 pub use pages::MAX_DUMPS;
-pub use view::{BuildInfo, Counters, Readiness, TypeCounters, Unreadable, View};
+pub use view::{BuildInfo, Counters, Histogram, Readiness, Traffic, TypeCounters, Unreadable, View, Wire};
 
 use std::sync::Arc;
 use tokio::net::TcpListener;

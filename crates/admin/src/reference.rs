@@ -1,7 +1,7 @@
 //! The metrics as a table, from the text that a scraper gets: what is registered is what is documented.
 
 use crate::metrics;
-use crate::view::{BuildInfo, Counters, Readiness, TypeCounters, View};
+use crate::view::{BuildInfo, Counters, Histogram, Readiness, Traffic, TypeCounters, View, Wire};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub struct Metric {
     pub name: String,
     /// The names of its labels.
     pub labels: Vec<String>,
-    /// `counter`, `gauge` or `info`.
+    /// `counter`, `gauge`, `histogram` or `info`.
     pub kind: String,
     /// What it means.
     pub help: String,
@@ -38,7 +38,11 @@ fn read(text: &str) -> Vec<Metric> {
         } else if let Some((_, text)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
             text.clone_into(&mut kind);
         } else if !line.starts_with('#') && !help.is_empty() {
-            let (name, labels) = sample(line);
+            let (mut name, labels) = sample(line);
+            if kind == "histogram" {
+                // Its first sample is the sum; a dashboard asks for buckets, and knows how.
+                name.truncate(name.strip_suffix("_sum").unwrap_or(&name).len());
+            }
             table.push(Metric { name, labels, kind: std::mem::take(&mut kind), help: std::mem::take(&mut help) });
         }
     }
@@ -74,8 +78,16 @@ impl View for Sample {
         Vec::new()
     }
     fn counters(&self) -> Counters {
-        let (clients, types) = (BTreeMap::from([("delta", 0)]), BTreeMap::from([("cds", TypeCounters::default())]));
-        Counters { clients, types, ..Counters::default() }
+        let times = Histogram { buckets: vec![(f64::INFINITY, 0)], sum: 0.0 };
+        let of = TypeCounters {
+            traffic: BTreeMap::from([("seal", Traffic::default())]),
+            event_to_send: times.clone(),
+            event_to_ack: times,
+            ..TypeCounters::default()
+        };
+        let clients = BTreeMap::from([(("delta", "current"), 0)]);
+        let wire = Wire { clients, types: BTreeMap::from([("cds", of)]), ..Wire::default() };
+        Counters { wire, ..Counters::default() }
     }
     fn build(&self) -> BuildInfo {
         BuildInfo { version: "0", controller: String::new(), workers: 1 }
@@ -92,7 +104,9 @@ mod tests {
         let table = metrics().unwrap();
         assert_eq!(table.len(), text.lines().filter(|line| line.starts_with("# HELP")).count(), "{table:#?}");
         let of = |name: &str| table.iter().find(|metric| metric.name == name).unwrap();
-        assert_eq!(of("tidegate_pushes_total").labels, ["type"]);
+        assert_eq!(of("tidegate_pushes_total").labels, ["type", "cause"]);
+        assert_eq!(of("tidegate_event_to_ack_seconds").labels, ["type"]);
+        assert_eq!(of("tidegate_event_to_ack_seconds").kind, "histogram");
         assert_eq!(of("tidegate_pushes_total").kind, "counter");
         assert_eq!(of("tidegate_build_info").labels, ["version", "controller", "workers"]);
         assert!(table.iter().all(|metric| !metric.help.is_empty() && !metric.kind.is_empty()), "{table:#?}");

@@ -71,31 +71,80 @@ pub struct Counters {
     pub violations: u64,
     /// Problems in the input files.
     pub manifest_problems: u64,
-    /// Connected clients by protocol (`delta`, `sotw`).
-    pub clients: BTreeMap<&'static str, u64>,
+    /// Milliseconds for which the batch in progress has been with the dataflow; 0 if there is none.
+    pub frontier_lag_ms: u64,
+    /// Batches that wait for the dataflow.
+    pub queued_batches: u64,
+    /// The ADS service and its clients.
+    pub wire: Wire,
+}
+
+/// The ADS service and its clients.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wire {
+    /// Open streams, those that have not said who they are included.
+    pub streams: u64,
+    /// Clients by protocol (`delta`, `sotw`) and state (`current`, `behind`, `waiting`, `rejecting`).
+    pub clients: BTreeMap<(&'static str, &'static str), u64>,
     /// Clients refused because there were too many.
-    pub clients_refused: u64,
+    pub refused: u64,
+    /// Streams ended because of what their clients asked.
+    pub closed: u64,
+    /// Streams ended because of their age.
+    pub aged: u64,
+    /// Epochs by which the client furthest behind is behind the newest seal that changed something.
+    pub lag_epochs: u64,
+    /// The same, as the time between the batches of the two.
+    pub lag_ms: u64,
+    /// Listeners and tables that wait for clusters now, summed over clients.
+    pub pinned: u64,
+    /// Clusters that are kept although they are no longer wanted now, summed over clients.
+    pub leaving: u64,
     /// Transitions sent after their bound, before all of their clusters were ready.
     pub overdue_pins: u64,
     /// Observations that were dropped because the queue was full.
     pub observations_dropped: u64,
-    /// Bytes of responses handed to the transport.
-    pub pushed_bytes: u64,
-    /// What went over the wire, by resource type (`cds`, `eds`, `lds`, `rds`).
+    /// Bytes of responses that the transport has not taken.
+    pub queued_bytes: u64,
+    /// By resource type (`cds`, `eds`, `lds`, `sds`, `rds`).
     pub types: BTreeMap<&'static str, TypeCounters>,
 }
 
 /// What went over the wire for one resource type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TypeCounters {
-    /// Responses sent.
-    pub pushes: u64,
+    /// Responses sent and their bytes, by cause.
+    pub traffic: BTreeMap<&'static str, Traffic>,
     /// Resources in them.
     pub resources: u64,
     /// Responses accepted.
     pub acks: u64,
     /// Responses rejected.
     pub nacks: u64,
+    /// Resources that clients have rejected and should have, now.
+    pub rejected: u64,
+    /// From the batch of a change to the response that carries it.
+    pub event_to_send: Histogram,
+    /// From the batch of a change to the acceptance of the response that carried it.
+    pub event_to_ack: Histogram,
+}
+
+/// What was sent for one cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Responses.
+    pub pushes: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// How long something took.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Histogram {
+    /// Upper bounds in seconds, the last one infinite, and how many fell between each and the one before it.
+    pub buckets: Vec<(f64, u64)>,
+    /// The sum of all, in seconds.
+    pub sum: f64,
 }
 
 /// What was built.

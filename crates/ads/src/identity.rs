@@ -16,11 +16,28 @@ pub(crate) enum Error {
         /// `node.id`.
         node: String,
     },
+    /// The id is longer than any that a person could tell from another.
+    #[error("node.id has {0} bytes, at most {MAX_ID_BYTES} are taken")]
+    LongId(usize),
+    /// A later request has another node than the first.
+    #[error("the stream is one of node {node} for Gateway {gateway}, which cannot change: open another stream")]
+    Changed {
+        /// The first `node.id`.
+        node: Name,
+        /// The first Gateway.
+        gateway: NamespacedName,
+    },
 }
+
+/// Longest `node.id`, in bytes. It is in log lines, in the recording and on the admin port.
+const MAX_ID_BYTES: usize = 1024;
 
 /// Node id and Gateway of a client: `node.metadata.gateway`, else `node.cluster`, each `namespace/name`.
 pub(crate) fn identify(node: Option<&Node>) -> Result<(Name, NamespacedName), Error> {
     let node = node.ok_or(Error::NoNode)?;
+    if node.id.len() > MAX_ID_BYTES {
+        return Err(Error::LongId(node.id.len()));
+    }
     let metadata = node.metadata.as_ref().and_then(|metadata| metadata.fields.get("gateway"));
     let stated = match metadata.and_then(|value| value.kind.as_ref()) {
         Some(Kind::StringValue(gateway)) => Some(gateway.as_str()),
@@ -33,6 +50,14 @@ pub(crate) fn identify(node: Option<&Node>) -> Result<(Name, NamespacedName), Er
         }
         Some(_) | None => Err(Error::NoGateway { node: node.id.clone() }),
     }
+}
+
+/// Whether a later node of the stream is the first one. A message without content says nothing.
+pub(crate) fn confirm(id: &Name, gateway: &NamespacedName, node: &Node) -> Result<(), Error> {
+    if *node == Node::default() || identify(Some(node)).is_ok_and(|said| (&said.0, &said.1) == (id, gateway)) {
+        return Ok(());
+    }
+    Err(Error::Changed { node: id.clone(), gateway: gateway.clone() })
 }
 
 #[cfg(test)]
@@ -66,6 +91,20 @@ mod tests {
         for cluster in ["", "public", "/public", "shop/"] {
             let refused = identify(Some(&node(cluster, None))).unwrap_err().to_string();
             assert!(refused.contains("set node.metadata.gateway"), "{refused}");
+        }
+        let long = Node { id: "x".repeat(1025), ..node("shop/public", None) };
+        assert_eq!(identify(Some(&long)), Err(Error::LongId(1025)));
+    }
+
+    #[test]
+    fn a_later_node_is_the_first_one_or_an_error() {
+        let (id, gateway) = identify(Some(&node("shop/public", None))).unwrap();
+        assert_eq!(confirm(&id, &gateway, &node("shop/public", None)), Ok(()));
+        assert_eq!(confirm(&id, &gateway, &Node::default()), Ok(()));
+        let renamed = Node { id: "envoy-1".to_owned(), ..node("shop/public", None) };
+        for other in [renamed, node("shop/other", None), node("", None)] {
+            let refused = confirm(&id, &gateway, &other).unwrap_err().to_string();
+            assert!(refused.contains("node envoy-0 for Gateway shop/public"), "{refused}");
         }
     }
 }

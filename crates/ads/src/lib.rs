@@ -21,10 +21,13 @@ mod service;
 
 mod clients;
 
+mod cause;
+
 mod metrics;
 
-pub use clients::{ClientStats, Clients};
-pub use metrics::{Counter, CounterPerType, Metrics};
+pub use cause::Cause;
+pub use clients::{ClientState, ClientStats, Clients};
+pub use metrics::{Counter, Histogram, Metrics, Newest, PerCause, PerType, Traffic};
 pub use remembered::Remembered;
 pub use service::{Clock, Config, Error, serve};
 

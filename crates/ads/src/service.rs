@@ -4,6 +4,12 @@
 //! and the body drives its session. A client that reads slowly is simply polled less often, and then gets the newest
 //! seal.
 
+mod age;
+
+mod inbound;
+
+mod timing;
+
 mod stream;
 
 use crate::clients::Clients;
@@ -11,14 +17,15 @@ use crate::metrics::Metrics;
 use crate::remembered::Remembered;
 use crate::session::{Limits, Protocol, Sequencing};
 use http::{HeaderValue, Request, Response, header};
+use inbound::Inbound;
+pub use inbound::{from_delta, from_sotw};
 use std::convert::Infallible;
 use std::future::{Future, Ready, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use stream::{Inbound, StreamBody};
-pub use stream::{from_delta, from_sotw};
+use stream::StreamBody;
 use tidegate_model::{Millis, Observation};
 use tidegate_vault::Vault;
 use tidegate_xds::Sealed;
@@ -42,8 +49,12 @@ pub struct Config {
     pub sequencing: Sequencing,
     /// Most streams at a time.
     pub max_clients: usize,
+    /// Most names that a client may ask for, of one type.
+    pub max_names: usize,
     /// Largest request in bytes. A client that reconnects lists everything that it holds.
     pub max_request_bytes: usize,
+    /// About how old a stream may become; each ends up to a tenth earlier or later. `None`: as old as it likes.
+    pub max_stream_age: Option<Duration>,
     /// How often a quiet connection is probed; it is closed if it does not answer as long again.
     pub keepalive: Duration,
     /// Where the material of secrets is.
@@ -64,7 +75,9 @@ impl Default for Config {
             pin_ms: limits.pin_ms,
             sequencing: Sequencing::default(),
             max_clients: 10_000,
+            max_names: 200_000,
             max_request_bytes: 64 << 20,
+            max_stream_age: None,
             keepalive: Duration::from_secs(30),
             vault: Vault::new(),
             metrics: Arc::default(),
@@ -110,20 +123,40 @@ pub async fn serve(
 ) -> Result<(), Error> {
     let (stop, stopped) = watch::channel(false);
     let keepalive = config.keepalive;
+    let newest = note_newest(sealed.clone(), Arc::clone(&config.metrics));
+    let max_connection_age = config.max_stream_age.map(age::of_connection);
     let shared = Shared { sealed, observations, clock, config, shutdown: stopped, next_stream: AtomicU64::new(1) };
     let stopping = async move {
         shutdown.await;
         // Nobody listens if there is no stream.
         let _ = stop.send(true);
     };
-    tonic::transport::Server::builder()
+    let mut server = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(keepalive))
         .http2_keepalive_timeout(Some(keepalive))
-        .tcp_nodelay(true)
+        .tcp_nodelay(true);
+    if let Some(age) = max_connection_age {
+        server = server.max_connection_age(age);
+    }
+    let served = server
         .add_service(Service { shared: Arc::new(shared) })
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), stopping)
-        .await?;
-    Ok(())
+        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), stopping);
+    tokio::select! {
+        served = served => Ok(served?),
+        never = newest => match never {},
+    }
+}
+
+/// Notes the newest seal that wakes watchers: one that changes nothing wakes nobody, and clients are not behind it.
+async fn note_newest(mut sealed: watch::Receiver<Option<Arc<Sealed>>>, metrics: Arc<Metrics>) -> Infallible {
+    loop {
+        if let Some(newest) = &*sealed.borrow_and_update() {
+            metrics.newest.set(newest.epoch, newest.millis);
+        }
+        if sealed.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
 }
 
 /// The aggregated discovery service.
@@ -158,10 +191,10 @@ impl Service {
             Some(_) | None => return Err(Status::unimplemented("only the aggregated discovery streams are served")),
         };
         let config = &self.shared.config;
-        if config.metrics.streams.get() >= config.max_clients as u64 {
+        if !config.metrics.streams.add_below(config.max_clients as u64) {
             config.metrics.refused.add(1);
             return Err(Status::resource_exhausted(format!(
-                "{} clients are connected, no more may be",
+                "{} clients are connected, more are refused: raise --max-clients",
                 config.max_clients
             )));
         }

@@ -8,6 +8,7 @@ use crate::{Config, gate::Gate};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_log::{Event, Seal, Writer};
 use tidegate_model::{Epoch, Kind, Millis};
 use tidegate_xds::Sealed;
@@ -93,6 +94,7 @@ pub struct Engine {
     commands: mpsc::Receiver<Command>,
     sealed: watch::Sender<Option<Arc<Sealed>>>,
     state: watch::Sender<EngineState>,
+    progress: Arc<AtomicU64>,
     events: u64,
     /// When the last batch was taken: batches never go back in time, whatever the clock does.
     millis: Millis,
@@ -104,6 +106,8 @@ pub struct EngineHandle {
     commands: mpsc::Sender<Command>,
     sealed: watch::Receiver<Option<Arc<Sealed>>>,
     state: watch::Receiver<EngineState>,
+    /// When the batch in progress was taken; 0 if there is none.
+    progress: Arc<AtomicU64>,
 }
 
 /// The running thread, for its supervisor.
@@ -157,6 +161,19 @@ impl EngineHandle {
         self.sealed.clone()
     }
 
+    /// When the batch in progress was taken, in milliseconds since the Unix epoch: how far the frontier is behind what came
+    /// in. `None` while the dataflow has nothing to do.
+    #[must_use]
+    pub fn in_progress(&self) -> Option<Millis> {
+        Some(self.progress.load(Ordering::Relaxed)).filter(|millis| *millis > 0)
+    }
+
+    /// Batches that wait for the dataflow.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.commands.max_capacity() - self.commands.capacity()
+    }
+
     /// Where the engine stands, new after every batch. What it tells of is published before.
     #[must_use]
     pub fn state(&self) -> watch::Receiver<EngineState> {
@@ -193,13 +210,22 @@ impl Engine {
         let (sealed, sealed_watch) = watch::channel(None);
         let awaited = EngineState { missing: Gate::default().missing(), ..EngineState::default() };
         let (state, state_watch) = watch::channel(awaited);
+        let progress = Arc::new(AtomicU64::new(0));
         let (done, running) = oneshot::channel();
+        let handle = EngineHandle {
+            commands: command_sender,
+            sealed: sealed_watch,
+            state: state_watch,
+            progress: progress.clone(),
+        };
         let live = move || {
             let run = move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
                 let timers = Timers::default();
                 let core = core();
-                let engine = Engine { core, clock, recorder, timers, commands, sealed, state, events: 0, millis: 0 };
+                let (events, millis) = (0, 0);
+                let engine =
+                    Engine { core, clock, recorder, timers, commands, sealed, state, progress, events, millis };
                 runtime.map_err(Error::Start).map(|runtime| runtime.block_on(engine.run()))
             };
             let panicked = |payload: Box<dyn std::any::Any + Send>| {
@@ -209,7 +235,6 @@ impl Engine {
             let _ = done.send(catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(panicked));
         };
         std::thread::Builder::new().name("dataflow".to_owned()).spawn(live).map_err(Error::Start)?;
-        let handle = EngineHandle { commands: command_sender, sealed: sealed_watch, state: state_watch };
         Ok((handle, Running(running)))
     }
 
@@ -246,7 +271,9 @@ impl Engine {
                 }
             }
             if !batch.is_empty() {
+                self.progress.store(self.millis, Ordering::Relaxed);
                 self.take(&batch);
+                self.progress.store(0, Ordering::Relaxed);
             }
             if end {
                 return;
@@ -372,5 +399,43 @@ mod tests {
     #[tokio::test]
     async fn a_panic_of_a_worker_thread_surfaces() {
         panic_surfaces(3).await;
+    }
+
+    /// A log that takes an event only when it is let.
+    struct Held(std::sync::mpsc::Receiver<()>);
+
+    impl Append for Held {
+        fn append(&mut self, _: &Event) -> Result<(), tidegate_log::Error> {
+            // Nobody holds it any more: let it run.
+            let _ = self.0.recv();
+            Ok(())
+        }
+        fn seal(&mut self, _: &Seal) -> Result<(), tidegate_log::Error> {
+            Ok(())
+        }
+        fn finish(self: Box<Self>) -> Result<(), tidegate_log::Error> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_batch_is_in_progress_from_when_it_was_taken_until_it_is_published() {
+        let (go, held) = std::sync::mpsc::channel();
+        let core = || Core::new(&Config::default());
+        let (handle, running) =
+            Engine::start_with(core, Arc::new(|| 77), Recorder::new(Some(Box::new(Held(held))))).unwrap();
+        assert_eq!((handle.in_progress(), handle.queued()), (None, 0));
+        handle.send(vec![Event::Synced(Kind::Service)]).await.unwrap();
+        while handle.in_progress().is_none() {
+            tokio::task::yield_now().await;
+        }
+        handle.send(vec![Event::Synced(Kind::Namespace)]).await.unwrap();
+        assert_eq!((handle.in_progress(), handle.queued()), (Some(77), 1));
+        drop(go);
+        while handle.in_progress().is_some() || handle.queued() > 0 {
+            tokio::task::yield_now().await;
+        }
+        handle.shutdown().await;
+        running.wait().await.unwrap();
     }
 }

@@ -9,6 +9,8 @@ mod state;
 
 pub(crate) mod view;
 
+mod wire;
+
 use crate::clock::Clock;
 use crate::fleet::ledger::Ledger;
 use crate::fleet::seats::Seats;
@@ -45,6 +47,21 @@ const OBSERVATION_QUEUE: usize = 65_536;
 /// How long the engine waits, when stopping, for the ends of clients' streams, so that the recording has them.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
+/// What clients may do. `docs/operations.md` says what happens at each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientLimits {
+    /// Clients at a time.
+    pub clients: usize,
+    /// Names that each may ask for, of one type.
+    pub names: usize,
+    /// Size of a request.
+    pub request_bytes: usize,
+    /// About how old a stream may become; none: as old as it likes.
+    pub stream_age: Option<Duration>,
+    /// How often a quiet connection is probed.
+    pub keepalive: Duration,
+}
+
 /// A validated configuration.
 #[derive(Clone, Debug)]
 pub struct AppConfig {
@@ -70,8 +87,8 @@ pub struct AppConfig {
     pub sequencing: Sequencing,
     /// How long an entry may keep its previous target while the new one has no usable endpoint; none holds nothing.
     pub retarget_hold: Option<Duration>,
-    /// Clients at a time.
-    pub max_clients: usize,
+    /// What clients may do.
+    pub limits: ClientLimits,
     /// The Envoys to run, one for each Gateway; none if somebody else runs them.
     pub envoys: Option<EnvoyConfig>,
 }
@@ -94,7 +111,11 @@ impl AppConfig {
         Ok(tidegate_ads::Config {
             grace_ms: u64::try_from(self.grace.as_millis())?,
             sequencing: self.sequencing,
-            max_clients: self.max_clients,
+            max_clients: self.limits.clients,
+            max_names: self.limits.names,
+            max_request_bytes: self.limits.request_bytes,
+            max_stream_age: self.limits.stream_age,
+            keepalive: self.limits.keepalive,
             vault,
             ..tidegate_ads::Config::default()
         })
@@ -170,8 +191,7 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
     let (batches, queue) = mpsc::channel(SOURCE_QUEUE);
     let view = AppView {
         clock: Arc::clone(&clock),
-        sealed: engine.sealed(),
-        state: engine.state(),
+        engine: engine.clone(),
         board,
         problems: source.problems(),
         provenance: source.provenance(),

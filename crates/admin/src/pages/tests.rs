@@ -1,7 +1,7 @@
 //! The pages over a real socket, with a view made by hand.
 
 use super::*;
-use crate::view::{BuildInfo, Counters, Readiness, TypeCounters, Unreadable};
+use crate::view::{BuildInfo, Counters, Readiness, Traffic, TypeCounters, Unreadable, Wire};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use tidegate_model::Name;
@@ -36,11 +36,16 @@ impl View for Fake {
         vec![json!({"node": "gw-0"})]
     }
     fn counters(&self) -> Counters {
+        let traffic = BTreeMap::from([("seal", Traffic { pushes: 3, bytes: 700 })]);
+        let clusters = TypeCounters { traffic, resources: 99, acks: 2, nacks: 1, ..TypeCounters::default() };
         Counters {
             now_ms: 12_500,
             seals: 7,
-            clients: BTreeMap::from([("delta", 2), ("sotw", 1)]),
-            types: BTreeMap::from([("cds", TypeCounters { pushes: 3, resources: 99, acks: 2, nacks: 1 })]),
+            wire: Wire {
+                clients: BTreeMap::from([(("delta", "current"), 2), (("sotw", "behind"), 1)]),
+                types: BTreeMap::from([("cds", clusters)]),
+                ..Wire::default()
+            },
             ..Counters::default()
         }
     }
@@ -165,7 +170,9 @@ async fn metrics_are_open_metrics_with_age_clients_and_types() {
         "tidegate_sealed_epoch 4.0",
         "tidegate_last_seal_age_seconds 2.5",
         "tidegate_seals_total 7",
-        "tidegate_clients{protocol=\"delta\"} 2.0",
+        "tidegate_clients{protocol=\"delta\",state=\"current\"} 2.0",
+        "tidegate_pushes_total{type=\"cds\",cause=\"seal\"} 3",
+        "tidegate_pushed_bytes_total{type=\"cds\",cause=\"seal\"} 700",
         "tidegate_nacks_total{type=\"cds\"} 1",
     ] {
         assert!(lines.contains(&line), "{line} is not in\n{}", answers[0].1);

@@ -1,106 +1,31 @@
 //! One stream: a response body that drives its session when the transport polls it.
 
 use super::Shared;
+use super::age::Age;
+use super::inbound::Inbound;
+use super::timing::Timing;
+use crate::cause::{Asked, Occasion};
 use crate::clients::ClientStats;
 use crate::frame;
 use crate::identity;
 use crate::secrets;
-use crate::session::{Ask, Client, Close, Limits, Protocol, Rejections, Reply, Request, Response, Session, TypeUrl};
+use crate::session::{Client, Close, Limits, Rejections, Reply, Request, Response, Session, TypeUrl};
 use bytes::Bytes;
 use futures::Stream;
 use http::HeaderMap;
 use http_body::Frame;
-use prost::Message;
 use std::collections::VecDeque;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tidegate_model::{ClientId, Millis, Name, Observation};
+use tidegate_model::{ClientId, Millis, Observation, ResourceType};
 use tidegate_proto::envoy::config::core::v3::Node;
-use tidegate_proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use tidegate_xds::Sealed;
 use tokio::time::Sleep;
 use tokio_stream::wrappers::WatchStream;
-use tonic::codec::{DecodeBuf, Decoder};
-use tonic::{Status, Streaming};
-
-/// Decodes any message.
-struct MessageDecoder<M>(PhantomData<M>);
-
-impl<M: Message + Default> Decoder for MessageDecoder<M> {
-    type Item = M;
-    type Error = Status;
-
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<M>, Status> {
-        M::decode(buffer).map(Some).map_err(|error| Status::invalid_argument(format!("cannot decode request: {error}")))
-    }
-}
-
-/// A request, with the node if it says so.
-type Incoming = (Option<Node>, Request);
-
-/// Requests of either protocol.
-pub(super) enum Inbound {
-    Sotw(Streaming<DiscoveryRequest>),
-    Delta(Streaming<DeltaDiscoveryRequest>),
-}
-
-impl Inbound {
-    pub(super) fn new(protocol: Protocol, body: tonic::body::Body, max_bytes: usize) -> Self {
-        let max = Some(max_bytes);
-        match protocol {
-            Protocol::Sotw => Inbound::Sotw(Streaming::new_request(MessageDecoder(PhantomData), body, None, max)),
-            Protocol::Delta => Inbound::Delta(Streaming::new_request(MessageDecoder(PhantomData), body, None, max)),
-        }
-    }
-
-    fn protocol(&self) -> Protocol {
-        match self {
-            Inbound::Sotw(_) => Protocol::Sotw,
-            Inbound::Delta(_) => Protocol::Delta,
-        }
-    }
-
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Incoming, Status>>> {
-        match self {
-            Inbound::Sotw(stream) => Pin::new(stream).poll_next(cx).map_ok(from_sotw),
-            Inbound::Delta(stream) => Pin::new(stream).poll_next(cx).map_ok(from_delta),
-        }
-    }
-}
-
-/// The request in a message, and the node if the message says so.
-#[must_use]
-pub fn from_sotw(message: DiscoveryRequest) -> (Option<Node>, Request) {
-    let request = Request {
-        type_url: TypeUrl::new(&message.type_url),
-        nonce: message.response_nonce,
-        error: message.error_detail.map(|status| status.message),
-        ask: Ask::Sotw { version: message.version_info, names: message.resource_names },
-    };
-    (message.node, request)
-}
-
-/// The request in a message, and the node if the message says so.
-#[must_use]
-pub fn from_delta(message: DeltaDiscoveryRequest) -> (Option<Node>, Request) {
-    let names = |texts: Vec<String>| texts.iter().map(Name::from).collect();
-    let initial = message.initial_resource_versions.into_iter();
-    let request = Request {
-        type_url: TypeUrl::new(&message.type_url),
-        nonce: message.response_nonce,
-        error: message.error_detail.map(|status| status.message),
-        ask: Ask::Delta {
-            subscribe: names(message.resource_names_subscribe),
-            unsubscribe: names(message.resource_names_unsubscribe),
-            initial: initial.map(|(name, version)| (Name::from(name), version)).collect(),
-        },
-    };
-    (message.node, request)
-}
+use tonic::{Code, Status};
 
 /// The response body of one stream.
 pub(super) struct StreamBody {
@@ -113,6 +38,11 @@ pub(super) struct StreamBody {
     unplanned: Option<Arc<Sealed>>,
     session: Option<Session>,
     since: Millis,
+    /// When the batch of the newest seal that the session knows was taken.
+    seal_millis: Millis,
+    age: Option<Age>,
+    asked: Asked,
+    timing: Timing,
     timer: Pin<Box<Sleep>>,
     timer_at: Option<Millis>,
     /// Pieces of frames that the transport has not taken. Bounded by what one call of the session returns.
@@ -121,12 +51,16 @@ pub(super) struct StreamBody {
     end: Option<Status>,
     ended: bool,
     overdue_pins: u64,
+    /// Nothing is under way: the client has answered everything, and nothing waits for it.
+    settled: bool,
 }
 
 impl StreamBody {
+    /// The stream with this number; it is counted already.
     pub(super) fn new(number: u64, inbound: Inbound, shared: Arc<Shared>) -> Self {
-        shared.config.metrics.streams.add(1);
-        StreamBody {
+        let now = (shared.clock)();
+        let age = shared.config.max_stream_age.map(|age| Age::new(age, number, now));
+        let mut body = StreamBody {
             number,
             inbound,
             seals: WatchStream::new(shared.sealed.clone()),
@@ -134,14 +68,21 @@ impl StreamBody {
             unplanned: None,
             session: None,
             since: 0,
+            seal_millis: 0,
+            age,
+            asked: Asked::default(),
+            timing: Timing::default(),
             timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
             timer_at: None,
             outbound: VecDeque::new(),
             end: None,
             ended: false,
             overdue_pins: 0,
+            settled: true,
             shared,
-        }
+        };
+        body.set_timer(now);
+        body
     }
 
     /// Handles one thing that happened; pending if nothing did.
@@ -159,14 +100,15 @@ impl StreamBody {
         if let Poll::Ready(request) = self.inbound.poll_next(cx) {
             match request {
                 Some(Ok((node, request))) => self.on_request(node.as_ref(), request),
-                Some(Err(status)) => self.end = Some(status),
+                Some(Err(status)) => self.on_broken(status),
                 None => self.end = Some(Status::ok("")),
             }
             return Poll::Ready(());
         }
         if self.timer_at.is_some() && self.timer.as_mut().poll(cx).is_ready() {
             self.timer_at = None;
-            self.drive(Session::on_timer);
+            self.drive(Occasion::Time, Session::on_timer);
+            self.end_if_old();
             return Poll::Ready(());
         }
         if let Poll::Ready(Some(sealed)) = Pin::new(&mut self.seals).poll_next(cx) {
@@ -180,23 +122,59 @@ impl StreamBody {
     }
 
     fn on_request(&mut self, node: Option<&Node>, request: Request) {
-        if self.session.is_none() {
-            match identity::identify(node) {
-                Ok((node, gateway)) => self.begin(Client { id: ClientId { stream: self.number, node }, gateway }),
-                Err(error) => {
-                    tracing::warn!(stream = self.number, %error, "refused a client");
-                    self.end = Some(Status::invalid_argument(error.to_string()));
-                    return;
-                }
+        if let Err(error) = self.identify(node) {
+            tracing::warn!(stream = self.number, %error, "refused a client");
+            self.close(Status::invalid_argument(error.to_string()));
+            return;
+        }
+        if let TypeUrl::Served(kind) = request.type_url
+            && let Some(event) = self.timing.answered(kind, &request.nonce)
+            && request.error.is_none()
+        {
+            let took = (self.shared.clock)().saturating_sub(event);
+            self.shared.config.metrics.event_to_ack.of(kind).observe(took);
+        }
+        let occasion = self.asked.request(&request);
+        self.drive(occasion, |session, now| session.on_request(request, now));
+        self.plan();
+        self.end_if_old();
+    }
+
+    /// There is no next request: it cannot be read, or the connection is gone.
+    fn on_broken(&mut self, status: Status) {
+        if matches!(status.code(), Code::InvalidArgument | Code::ResourceExhausted) {
+            tracing::warn!(stream = self.number, %status, "refused a request");
+            self.close(status);
+        } else {
+            tracing::debug!(stream = self.number, %status, "a stream broke");
+            self.end = Some(status);
+        }
+    }
+
+    /// Begins the session with the first node. A later one must be the same: a stream is one client's.
+    fn identify(&mut self, node: Option<&Node>) -> Result<(), identity::Error> {
+        match (&self.session, node) {
+            (None, node) => {
+                let (node, gateway) = identity::identify(node)?;
+                self.begin(Client { id: ClientId { stream: self.number, node }, gateway });
+                Ok(())
+            }
+            (Some(_), None) => Ok(()),
+            (Some(session), Some(node)) => {
+                let client = session.client();
+                identity::confirm(&client.id.node, &client.gateway, node)
             }
         }
-        self.drive(|session, now| session.on_request(request, now));
-        self.plan();
     }
 
     fn begin(&mut self, client: Client) {
         let config = &self.shared.config;
-        let limits = Limits { grace_ms: config.grace_ms, pin_ms: config.pin_ms, ..Limits::default() };
+        let limits = Limits {
+            grace_ms: config.grace_ms,
+            pin_ms: config.pin_ms,
+            max_names: config.max_names,
+            ..Limits::default()
+        };
         let protocol = self.inbound.protocol();
         tracing::info!(client = %client.id, gateway = %client.gateway, %protocol, "client connected");
         self.since = (self.shared.clock)();
@@ -210,25 +188,48 @@ impl StreamBody {
         if self.session.is_some()
             && let Some(sealed) = self.unplanned.take()
         {
-            self.drive(|session, now| session.on_sealed(sealed, now));
+            let occasion = self.asked.seal();
+            self.timing.sealed(sealed.millis, matches!(occasion, Occasion::FirstSeal(_)));
+            self.seal_millis = sealed.millis;
+            self.drive(occasion, |session, now| session.on_sealed(sealed, now));
         }
     }
 
-    fn drive(&mut self, step: impl FnOnce(&mut Session, Millis) -> Vec<Reply>) {
-        let Some(session) = &mut self.session else { return };
+    fn drive(&mut self, occasion: Occasion, step: impl FnOnce(&mut Session, Millis) -> Vec<Reply>) {
         let now = (self.shared.clock)();
+        let Some(session) = &mut self.session else { return self.set_timer(now) };
         let replies = step(session, now);
-        let deadline = session.deadline();
         let stats = session.stats();
         let client = session.client().clone();
+        let mut clusters = false;
         for reply in replies {
-            self.perform(reply);
+            match reply {
+                Reply::Send(response) => {
+                    let of_clusters = response.type_url == TypeUrl::Served(ResourceType::Cluster);
+                    self.send(response, occasion, clusters, now);
+                    clusters |= of_clusters;
+                }
+                Reply::Observe(observation) => self.observe(observation),
+                Reply::Remember(rejections) => self.remember(rejections),
+                Reply::Close(close) => self.refuse(&close),
+            }
         }
+        if stats.pinned == 0 {
+            self.timing.settled();
+        }
+        self.settled = stats.pinned == 0 && stats.types.iter().all(|figures| figures.pending == 0);
         let config = &self.shared.config;
         config.metrics.overdue_pins.add(stats.overdue_pins - self.overdue_pins);
         self.overdue_pins = stats.overdue_pins;
-        let protocol = self.inbound.protocol();
-        config.clients.put(ClientStats { client, protocol, since: self.since, session: stats });
+        let (protocol, since, seal_millis) = (self.inbound.protocol(), self.since, self.seal_millis);
+        config.clients.put(ClientStats { client, protocol, since, seal_millis, session: stats });
+        self.set_timer(now);
+    }
+
+    /// Wakes this body when something falls due.
+    fn set_timer(&mut self, now: Millis) {
+        let session = self.session.as_ref().and_then(Session::deadline);
+        let deadline = session.into_iter().chain(self.age.map(|age| age.deadline(now))).min();
         if deadline != self.timer_at {
             self.timer_at = deadline;
             if let Some(at) = deadline {
@@ -238,32 +239,47 @@ impl StreamBody {
         }
     }
 
-    fn perform(&mut self, reply: Reply) {
-        match reply {
-            Reply::Send(response) => self.send(response),
-            Reply::Observe(observation) => self.observe(observation),
-            Reply::Remember(rejections) => self.remember(rejections),
-            Reply::Close(close) => {
-                tracing::warn!(stream = self.number, error = %close, "closed a stream");
-                self.end = Some(match close {
-                    Close::TooManyNames { .. } => Status::resource_exhausted(close.to_string()),
-                });
-            }
+    /// Ends the stream if it is old. In good order: Envoy connects anew as after any end, and logs no warning.
+    fn end_if_old(&mut self) {
+        if self.end.is_none() && self.age.is_some_and(|age| age.is_over(self.settled, (self.shared.clock)())) {
+            self.shared.config.metrics.aged.add(1);
+            tracing::debug!(stream = self.number, settled = self.settled, "ends a stream of full age");
+            self.end = Some(Status::ok("the stream is as old as --max-stream-age allows: connect anew"));
         }
     }
 
-    fn send(&mut self, response: Response) {
+    fn refuse(&mut self, close: &Close) {
+        tracing::warn!(stream = self.number, error = %close, "closed a stream");
+        self.close(match close {
+            Close::TooManyNames { .. } => Status::resource_exhausted(format!("{close} (--max-names)")),
+        });
+    }
+
+    /// Ends the stream because of what its client said.
+    fn close(&mut self, status: Status) {
+        self.shared.config.metrics.closed.add(1);
+        self.end = Some(status);
+    }
+
+    fn send(&mut self, response: Response, occasion: Occasion, follows: bool, now: Millis) {
         let (response, missing) = secrets::fill(response, |digest| self.shared.config.vault.get(digest));
         for secret in missing {
             // The seal it is of is older than what the vault keeps: the newest one is about to be planned.
             tracing::error!(stream = self.number, %secret, "left out a secret whose material is gone");
         }
-        let metrics = &self.shared.config.metrics;
         let pieces = frame::encode(self.inbound.protocol(), &response);
-        metrics.bytes.add(pieces.iter().map(|piece| piece.len() as u64).sum());
+        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let metrics = &self.shared.config.metrics;
+        metrics.queued.add(bytes);
         if let TypeUrl::Served(kind) = response.type_url {
-            metrics.pushes.of(kind).add(1);
+            let cause = occasion.cause(kind, follows);
+            let traffic = metrics.traffic.of(kind).of(cause);
+            traffic.pushes.add(1);
+            traffic.bytes.add(bytes);
             metrics.resources.of(kind).add(response.resources.len() as u64);
+            if let Some(event) = self.timing.sent(kind, &response.nonce, cause) {
+                metrics.event_to_send.of(kind).observe(now.saturating_sub(event));
+            }
         }
         self.outbound.extend(pieces);
     }
@@ -304,6 +320,7 @@ impl http_body::Body for StreamBody {
         let this = &mut *self;
         loop {
             if let Some(piece) = this.outbound.pop_front() {
+                this.shared.config.metrics.queued.subtract(piece.len() as u64);
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
             if this.ended {
@@ -326,6 +343,7 @@ impl Drop for StreamBody {
     fn drop(&mut self) {
         let config = &self.shared.config;
         config.metrics.streams.subtract(1);
+        config.metrics.queued.subtract(self.outbound.iter().map(|piece| piece.len() as u64).sum());
         if let Some(mut session) = self.session.take() {
             config.clients.remove(self.number);
             config.remembered.departed(session.client(), (self.shared.clock)());

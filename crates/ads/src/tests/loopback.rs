@@ -1,68 +1,11 @@
 //! The service on a real connection, with the model of Envoy at the other end.
 
+use super::server::{BOTH, envoy, start, within};
 use super::world::{GATEWAY, World};
-use crate::{Clock, Config, Error, serve};
+use crate::Config;
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tidegate_ads_client::{Connection, Envoy, Options, Protocol, Violation};
 use tidegate_model::{Observation, ResourceType};
-use tidegate_xds::Sealed;
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
-
-const BOTH: [Protocol; 2] = [Protocol::Sotw, Protocol::Delta];
-
-struct Server {
-    address: String,
-    sealed: watch::Sender<Option<Arc<Sealed>>>,
-    observations: mpsc::Receiver<Observation>,
-    config: Config,
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<Result<(), Error>>,
-}
-
-/// Milliseconds of the runtime's clock, so that timers and sessions agree.
-fn clock() -> Clock {
-    let ticks = AtomicU64::new(0);
-    let start = tokio::time::Instant::now();
-    Arc::new(move || {
-        let now = u64::try_from(start.elapsed().as_millis()).unwrap();
-        ticks.fetch_max(now, Ordering::Relaxed).max(now)
-    })
-}
-
-#[allow(clippy::disallowed_methods, reason = "a test has no supervisor; it awaits the task itself")]
-async fn start(config: Config, observations: usize) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let (sealed, receiver) = watch::channel(None);
-    let (observe, observations) = mpsc::channel(observations);
-    let (stop, stopped) = oneshot::channel::<()>();
-    let shutdown = async move {
-        let _ = stopped.await;
-    };
-    let task = tokio::spawn(serve(listener, receiver, observe, clock(), config.clone(), shutdown));
-    Server { address, sealed, observations, config, stop, task }
-}
-
-impl Server {
-    async fn connect(&self, envoy: Envoy) -> Connection {
-        Connection::open(&self.address, envoy).await.unwrap()
-    }
-
-    async fn stop(self) {
-        self.stop.send(()).unwrap();
-        let ended = tokio::time::timeout(Duration::from_secs(10), self.task).await;
-        ended.expect("streams end at shutdown").unwrap().unwrap();
-    }
-}
-
-fn envoy(protocol: Protocol) -> Envoy {
-    Envoy::new(Options::new(protocol, "envoy-0", GATEWAY))
-}
 
 fn shop() -> World {
     let mut world = World::new();
@@ -72,10 +15,6 @@ fn shop() -> World {
 
 fn clusters(envoy: &Envoy) -> BTreeSet<String> {
     envoy.holds(ResourceType::Cluster).into_keys().collect()
-}
-
-async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future).await.expect("nothing came")
 }
 
 #[tokio::test]
@@ -93,7 +32,7 @@ async fn a_client_boots_follows_changes_and_reconnects() {
         let first = within(server.observations.recv()).await.unwrap();
         assert!(matches!(first, Observation::Connected { .. }), "{first:?}");
 
-        let pushes = |kind| server.config.metrics.pushes.of(kind).get();
+        let pushes = |kind| server.config.metrics.pushes(kind);
         let before: Vec<u64> = ResourceType::ALL.map(pushes).into();
         let envoy = connection.close();
         let seen = envoy.responses(ResourceType::Endpoints);
@@ -151,9 +90,9 @@ async fn figures_of_a_client_can_be_read() {
     let table = &client.session.types[ResourceType::Table as usize];
     assert!(!table.sent_version.is_empty());
     let metrics = &server.config.metrics;
-    assert_eq!((metrics.streams.get(), metrics.pushes.of(ResourceType::Cluster).get()), (1, 1));
+    assert_eq!((metrics.streams.get(), metrics.pushes(ResourceType::Cluster)), (1, 1));
     assert_eq!(metrics.resources.of(ResourceType::Endpoints).get(), 2);
-    assert!(metrics.bytes.get() > 0);
+    assert!(metrics.bytes(ResourceType::Cluster) > 0);
     server.stop().await;
 }
 
@@ -185,10 +124,8 @@ async fn a_client_that_reads_nothing_gets_the_newest_seal_when_it_reads() {
     server.sealed.send(Some(world.seal())).unwrap();
     let mut connection = within(server.connect(envoy(Protocol::Delta))).await;
     within(connection.until(Envoy::is_serving)).await.unwrap();
-    let (pushes, seen) = (
-        server.config.metrics.pushes.of(ResourceType::Endpoints).get(),
-        connection.envoy().responses(ResourceType::Endpoints),
-    );
+    let (pushes, seen) =
+        (server.config.metrics.pushes(ResourceType::Endpoints), connection.envoy().responses(ResourceType::Endpoints));
     for round in 1..=100 {
         world.endpoints("a", &addresses(round));
         server.sealed.send(Some(world.seal())).unwrap();
@@ -199,7 +136,7 @@ async fn a_client_that_reads_nothing_gets_the_newest_seal_when_it_reads() {
         server.sealed.borrow().as_ref().and_then(|sealed| sealed.resource(&gateway, ResourceType::Endpoints, "a"));
     let newest = newest.unwrap().bytes;
     within(connection.until(|envoy| envoy.holds(ResourceType::Endpoints)["a"] == newest)).await.unwrap();
-    let pushed = server.config.metrics.pushes.of(ResourceType::Endpoints).get() - pushes;
+    let pushed = server.config.metrics.pushes(ResourceType::Endpoints) - pushes;
     assert!(pushed < 50, "{pushed} of 100 seals were sent to a client that read {seen}");
     assert_eq!(connection.envoy().violations(), Vec::<Violation>::new());
     server.stop().await;

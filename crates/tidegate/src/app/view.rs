@@ -1,16 +1,14 @@
 //! What the admin port sees: values taken from the engine's state, the board, the source and the ADS server.
 
-use super::AppConfig;
+use super::{AppConfig, wire};
 use crate::clock::Clock;
 use crate::fleet::seats::Seats;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use tidegate_admin::{BuildInfo, Counters, Readiness, TypeCounters, Unreadable, View};
+use tidegate_admin::{BuildInfo, Counters, Readiness, Unreadable, View};
 use tidegate_ads::ClientStats;
-use tidegate_ads::session::Protocol;
-use tidegate_engine::{EngineState, Recording};
-use tidegate_model::{Kind, ObjectKey, ResourceType};
+use tidegate_engine::{EngineHandle, Recording};
+use tidegate_model::{Epoch, Kind, ObjectKey, ResourceType};
 use tidegate_sources::{Problem, Provenance};
 use tidegate_status::Board;
 use tidegate_xds::Sealed;
@@ -20,8 +18,7 @@ use tokio::sync::watch;
 pub(crate) struct AppView {
     pub(crate) config: AppConfig,
     pub(crate) clock: Clock,
-    pub(crate) sealed: watch::Receiver<Option<Arc<Sealed>>>,
-    pub(crate) state: watch::Receiver<EngineState>,
+    pub(crate) engine: EngineHandle,
     pub(crate) board: Arc<Mutex<Board>>,
     pub(crate) problems: watch::Receiver<Arc<[Problem]>>,
     pub(crate) provenance: Provenance,
@@ -32,7 +29,7 @@ pub(crate) struct AppView {
 
 impl View for AppView {
     fn readiness(&self) -> Readiness {
-        let state = self.state.borrow();
+        let state = self.engine.state().borrow().clone();
         let unreadable =
             state.unreadable.iter().map(|(kind, reason)| Unreadable { kind: kind.to_string(), reason: reason.clone() });
         let directory = self.config.manifests.display();
@@ -49,7 +46,7 @@ impl View for AppView {
     }
 
     fn sealed(&self) -> Option<Arc<Sealed>> {
-        self.sealed.borrow().clone()
+        self.engine.sealed().borrow().clone()
     }
 
     fn objects(&self) -> Vec<Value> {
@@ -62,7 +59,8 @@ impl View for AppView {
     }
 
     fn clients(&self) -> Vec<Value> {
-        self.ads.clients.snapshot().iter().map(|stats| client(stats)).collect()
+        let newest = self.ads.metrics.newest.get().map(|(epoch, _)| epoch);
+        self.ads.clients.snapshot().iter().map(|stats| client(stats, newest)).collect()
     }
 
     fn proxies(&self) -> Option<Vec<Value>> {
@@ -70,30 +68,18 @@ impl View for AppView {
     }
 
     fn counters(&self) -> Counters {
-        let state = self.state.borrow().clone();
-        let wire = &self.ads.metrics;
-        let types = ResourceType::ALL.map(|kind| {
-            let (pushes, resources) = (wire.pushes.of(kind).get(), wire.resources.of(kind).get());
-            let (acks, nacks) = (wire.acks.of(kind).get(), wire.nacks.of(kind).get());
-            (kind.short(), TypeCounters { pushes, resources, acks, nacks })
-        });
-        let mut clients = BTreeMap::from([("delta", 0), ("sotw", 0)]);
-        for stats in self.ads.clients.snapshot() {
-            *clients.entry(protocol(stats.protocol)).or_default() += 1;
-        }
+        let state = self.engine.state().borrow().clone();
+        let now_ms = (self.clock)();
         Counters {
-            now_ms: (self.clock)(),
+            now_ms,
             seals: state.epoch.map_or(0, |epoch| epoch + 1),
             events: state.events,
             facts: state.facts as u64,
             violations: state.violations as u64,
             manifest_problems: self.problems.borrow().len() as u64,
-            clients,
-            clients_refused: wire.refused.get(),
-            overdue_pins: wire.overdue_pins.get(),
-            observations_dropped: wire.observations_dropped.get(),
-            pushed_bytes: wire.bytes.get(),
-            types: BTreeMap::from(types),
+            frontier_lag_ms: self.engine.in_progress().map_or(0, |taken| now_ms.saturating_sub(taken)),
+            queued_batches: self.engine.queued() as u64,
+            wire: wire::figures(&self.ads),
         }
     }
 
@@ -118,7 +104,7 @@ pub(crate) fn objects(board: &Board, provenance: &Provenance, controller: &str) 
 }
 
 /// One client, as `/clients` shows it.
-fn client(stats: &ClientStats) -> Value {
+fn client(stats: &ClientStats, newest: Option<Epoch>) -> Value {
     let types: Map<String, Value> = ResourceType::ALL
         .into_iter()
         .zip(&stats.session.types)
@@ -139,21 +125,14 @@ fn client(stats: &ClientStats) -> Value {
         "stream": stats.client.id.stream,
         "node": stats.client.id.node,
         "gateway": stats.client.gateway,
-        "protocol": protocol(stats.protocol),
+        "protocol": wire::short(stats.protocol),
+        "state": stats.state(newest).short(),
         "sinceMillis": stats.since,
         "waiting": stats.session.pinned,
         "leaving": stats.session.leaving,
         "overdue": stats.session.overdue_pins,
         "types": types,
     })
-}
-
-/// The protocol as labels have it.
-fn protocol(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Delta => "delta",
-        Protocol::Sotw => "sotw",
-    }
 }
 
 /// The key of a rendered object.

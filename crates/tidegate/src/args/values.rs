@@ -37,6 +37,24 @@ pub fn retarget_hold(text: &str) -> Result<Duration, String> {
     Ok(bound)
 }
 
+/// Reads a size: a whole number with `KiB`, `MiB` or `GiB`.
+///
+/// # Errors
+///
+/// Says how a size is written.
+pub fn bytes(text: &str) -> Result<usize, String> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or("add a unit: KiB, MiB or GiB, as in 64MiB")?;
+    let (number, unit) = text.split_at(unit_at);
+    let number: u16 = number.parse().map_err(|_| "write a whole number and a unit, as in 512KiB or 64MiB")?;
+    let shift = match unit {
+        "KiB" => 10,
+        "MiB" => 20,
+        "GiB" => 30,
+        _ => return Err(format!("{unit} is no unit: write KiB, MiB or GiB, as in 64MiB")),
+    };
+    Ok(usize::from(number) << shift)
+}
+
 /// Reads the address of a listening socket.
 ///
 /// # Errors
@@ -98,6 +116,14 @@ mod tests {
         assert_eq!(retarget_hold("60m"), Ok(Duration::from_secs(3600)));
         assert!(retarget_hold("61m").is_err_and(|error| error.contains("an hour")));
         assert!(retarget_hold("soon").is_err());
+    }
+
+    #[test]
+    fn sizes_need_a_unit() {
+        assert_eq!((bytes("512KiB"), bytes("64MiB"), bytes("2GiB")), (Ok(512 << 10), Ok(64 << 20), Ok(2 << 30)));
+        for wrong in ["64", "MiB", "", "-1KiB", "64MB", "1.5GiB", "99999KiB"] {
+            assert!(bytes(wrong).is_err(), "{wrong} was read");
+        }
     }
 
     #[test]

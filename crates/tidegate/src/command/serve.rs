@@ -1,6 +1,7 @@
 //! `tidegate serve`.
 
 use super::Failure;
+use super::limits::LimitArgs;
 use crate::app::{self, AppConfig};
 use crate::args::values;
 use crate::clock;
@@ -79,9 +80,9 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "TIME", value_parser = values::retarget_hold)]
     pub retarget_hold: Option<Duration>,
 
-    /// Clients that may be connected at a time; further ones are refused
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    pub max_clients: usize,
+    /// What clients may do.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 
     /// Form of the log lines on stderr; TIDEGATE_LOG says which are written
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
@@ -107,6 +108,7 @@ impl ControllerArgs {
     /// When the directory is not there, or two flags exclude each other.
     pub fn validate(self, flag: &str, manifests: &Path, ads: SocketAddr) -> Result<AppConfig, Failure> {
         check_directory(flag, manifests)?;
+        let limits = self.limits.validate()?;
         if self.poll.is_some_and(|interval| interval < MIN_POLL) {
             return Err(Failure::Usage(
                 "--poll is shorter than 200ms: a file must have the time to be written".to_owned(),
@@ -133,7 +135,7 @@ impl ControllerArgs {
             grace: self.grace,
             sequencing: Sequencing::default(),
             retarget_hold: self.retarget_hold,
-            max_clients: self.max_clients,
+            limits,
             envoys: None,
         })
     }
