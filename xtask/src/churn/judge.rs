@@ -32,8 +32,8 @@ pub(super) struct Judge {
     routes: Vec<Track<Form>>,
     /// Certificates as clients see them, by host.
     certificates: Vec<Track<Bytes>>,
-    /// The clusters that are wanted.
-    clusters: BTreeSet<String>,
+    /// The clusters that are wanted, each set from a time on.
+    clusters: Vec<(Duration, BTreeSet<String>)>,
     /// Changes of each view, and when.
     history: Vec<Vec<(Duration, String)>>,
     kills: Vec<Kill>,
@@ -82,7 +82,7 @@ impl Judge {
             views,
             routes: world.forms().into_iter().map(Track::new).collect(),
             certificates: world.certificates.iter().map(|pair| Track::new(pair.der.clone())).collect(),
-            clusters: world.clusters(),
+            clusters: vec![(Duration::ZERO, world.clusters())],
             kills: Vec::new(),
             connected: Duration::ZERO,
             polled: Duration::ZERO,
@@ -112,7 +112,7 @@ impl Judge {
                 track.begin(now, connected, pair.der.clone());
             }
         }
-        self.clusters = world.clusters();
+        self.clusters.push((now, world.clusters()));
     }
 
     /// Controllers were killed.
@@ -206,16 +206,22 @@ impl Judge {
     fn is_limit(&self, since: Duration, times: Times, answer: &Answer) -> bool {
         // What Envoy answers for a cluster that it does not have.
         let refused = matches!(answer.outcome, Outcome::Proxy { status: 500, .. });
-        let lost = |form: &Form| match form {
-            Form::Routed { clusters, .. } => !clusters.is_subset(&self.clusters),
-            Form::NoListener | Form::NoHost => false,
-        };
         // What is connected to a listener that is gone keeps its routes until it has drained.
         let drain = if matches!(self.views[answer.target], View::Door(_)) { DRAIN } else { Duration::ZERO };
         let ended = |kill: &Kill| kill.over.is_some_and(|over| over + AFTERMATH + drain < times.sent);
-        let after_kill = self.kills.iter().any(|kill| kill.at <= times.done && !ended(kill));
+        let Some(kill) = self.kills.iter().find(|kill| kill.at <= times.done && !ended(kill)) else { return false };
+        // One that is wanted again by now may have been missing from the first list all the same.
+        let until = self.clusters.iter().skip(1).map(|(from, _)| *from).chain([Duration::MAX]);
+        let wanted: Vec<_> = self.clusters.iter().zip(until).filter(|((from, _), _)| *from <= times.done).collect();
+        let lost = |opened: Duration, form: &Form| match form {
+            Form::Routed { clusters, .. } => wanted
+                .iter()
+                .filter(|(_, until)| *until > kill.at.max(opened))
+                .any(|((_, wanted), _)| !clusters.is_subset(wanted)),
+            Form::NoListener | Form::NoHost => false,
+        };
         let mut seen = self.routes[answer.target].seen_between(since, times.done);
-        self.sotw && refused && after_kill && seen.any(|(_, form)| lost(form))
+        self.sotw && refused && seen.any(|(opened, form)| lost(opened, form))
     }
 
     /// Counts the changes that have not arrived although a controller was there for long enough.

@@ -150,3 +150,28 @@ fn a_change_back_to_what_may_still_be_seen_is_not_made() {
     judge.begin(ms(100), &first, "once");
     assert!(!judge.tells(&World { written: first.written, ..World::new() }));
 }
+
+#[test]
+fn a_cluster_that_is_wanted_again_after_the_kill_was_lost_all_the_same_and_one_that_always_was_is_not() {
+    for gone in [true, false] {
+        let mut world = World::new();
+        let mut judge = Judge::new("test", true, &world);
+        judge.killed(ms(200));
+        let before = world.clone();
+        if gone {
+            world.hosts.iter_mut().for_each(|route| route.backends = vec![(Backend::Pool(1), 1)]);
+            judge.begin(ms(300), &world, "all to one");
+            judge.begin(ms(400), &before, "and back");
+        }
+        judge.take(Duration::ZERO, vec![answer(0, 450, 5, 1, proxy(500))]);
+        assert_eq!((judge.counts.failures, judge.counts.limit), if gone { (0, 1) } else { (1, 0) });
+    }
+}
+
+#[test]
+fn a_cluster_that_is_new_was_not_lost() {
+    let (mut judge, _) = replaced(true);
+    judge.killed(ms(90));
+    judge.take(Duration::ZERO, vec![answer(0, 150, 5, 99, proxy(500))]);
+    assert_eq!((judge.counts.failures, judge.counts.limit), (1, 0));
+}
