@@ -22,6 +22,8 @@ pub struct Options {
     pub rejections: Vec<Rejection>,
     /// Types whose acknowledgements, and what acknowledges along with something else, are kept until [`Envoy::release`].
     pub hold: BTreeSet<ResourceType>,
+    /// Whether connections of a listener that goes stay, and with them its tables.
+    pub drains: bool,
 }
 
 /// A resource that the client rejects, in some of its forms or all.
@@ -42,7 +44,7 @@ impl Options {
     #[must_use]
     pub fn new(protocol: Protocol, node: &str, gateway: &str) -> Self {
         let (node, gateway) = (node.to_owned(), gateway.to_owned());
-        Options { protocol, node, gateway, rejections: Vec::new(), hold: BTreeSet::new() }
+        Options { protocol, node, gateway, rejections: Vec::new(), hold: BTreeSet::new(), drains: false }
     }
 }
 
@@ -109,6 +111,8 @@ pub struct Envoy {
     kept: Vec<Request>,
     /// Content that was rejected, by type and name.
     rejected: BTreeMap<(ResourceType, String), Bytes>,
+    /// Tables of listeners that are gone, which their connections use to their end.
+    draining: BTreeSet<String>,
     memory: Memory,
     violations: Vec<Violation>,
     rejections: u64,
@@ -128,6 +132,7 @@ impl Envoy {
             withheld: Vec::new(),
             kept: Vec::new(),
             rejected: BTreeMap::new(),
+            draining: BTreeSet::new(),
             memory: Memory::default(),
             violations: Vec::new(),
             rejections: 0,

@@ -17,6 +17,7 @@ use tidegate_model::{
     ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
+use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle as ProbeHandle;
 use timely::worker::Worker;
 
@@ -40,6 +41,7 @@ mod status;
 use edges::Edges;
 pub use edges::{EDGES, HOLD_EDGES};
 use hold::{Clock, Sources};
+use lookup::Rows;
 use lower::RouteInput;
 use published::Published;
 use references::Ask;
@@ -107,7 +109,34 @@ pub struct Inputs {
     clock: Option<Clock>,
 }
 
+/// What the inputs hold, within the dataflow.
+struct Collections<'s> {
+    classes: Rows<'s, ClassFact>,
+    gateways: Rows<'s, Arc<GatewayFact>>,
+    routes: Rows<'s, Arc<RouteFact>>,
+    grants: Rows<'s, GrantFact>,
+    namespaces: Rows<'s, NamespaceFact>,
+    services: Rows<'s, Arc<ServiceFact>>,
+    slices: Rows<'s, Arc<SliceFact>>,
+    secrets: Rows<'s, Arc<SecretFact>>,
+    findings: Rows<'s, FindingRow>,
+}
+
 impl Inputs {
+    fn collections<'s>(&mut self, scope: Scope<'s, Epoch>) -> Collections<'s> {
+        Collections {
+            classes: self.classes.to_collection(scope),
+            gateways: self.gateways.to_collection(scope),
+            routes: self.routes.to_collection(scope),
+            grants: self.grants.to_collection(scope),
+            namespaces: self.namespaces.to_collection(scope),
+            services: self.services.to_collection(scope),
+            slices: self.slices.to_collection(scope),
+            secrets: self.secrets.to_collection(scope),
+            findings: self.findings.to_collection(scope),
+        }
+    }
+
     fn new(clock: Option<Clock>) -> Self {
         Inputs {
             classes: InputSession::new(),
@@ -161,19 +190,11 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
     let holds = clock.is_some();
     let mut inputs = Inputs::new(clock);
     let probe = ProbeHandle::new();
-    let controller = config.controller.clone();
-    let bind = config.bind;
+    let (controller, bind) = (config.controller.clone(), config.bind);
     let edges = Edges { cut: config.cut.clone() };
     worker.dataflow_named::<Epoch, _, _>("tidegate", |scope| {
-        let classes = inputs.classes.to_collection(scope);
-        let gateways = inputs.gateways.to_collection(scope);
-        let routes = inputs.routes.to_collection(scope);
-        let grants = inputs.grants.to_collection(scope);
-        let namespaces = inputs.namespaces.to_collection(scope);
-        let services = inputs.services.to_collection(scope);
-        let slices = inputs.slices.to_collection(scope);
-        let secrets = inputs.secrets.to_collection(scope);
-        let findings = inputs.findings.to_collection(scope);
+        let Collections { classes, gateways, routes, grants, namespaces, services, slices, secrets, findings } =
+            inputs.collections(scope);
         let ticks = inputs.clock.as_mut().map(|clock| clock.ticks(scope));
 
         // What the references of Gateways and routes lead to.

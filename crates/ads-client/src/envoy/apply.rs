@@ -54,13 +54,18 @@ impl Envoy {
     pub(super) fn apply_listeners(&mut self, response: &Response, items: Vec<Item>, partial: bool) {
         let gone = self.gone(ResourceType::Listener, response, &items, partial);
         let listeners = self.held.entry(ResourceType::Listener).or_default();
+        let left = listeners.iter().filter(|(name, _)| gone.contains(*name));
+        let left: Vec<String> = left.flat_map(|(_, listener)| listener.names.iter().cloned()).collect();
         listeners.retain(|name, _| !gone.contains(name));
+        if self.options.drains {
+            self.draining.extend(left);
+        }
         for item in items {
             let names = resources::tables_of_listener(&item.bytes);
             let secrets = resources::secrets_of_listener(&item.bytes);
             listeners.insert(item.name, Held { version: item.version, bytes: item.bytes, names, secrets });
         }
-        // Nothing drains here: what no listener names is let go at once.
+        // What no listener names, nor connections that drain, is let go at once.
         for kind in [ResourceType::Secret, ResourceType::Table] {
             let wanted = self.wanted(kind);
             self.held.entry(kind).or_default().retain(|name, _| wanted.contains(name));

@@ -25,7 +25,8 @@ impl Envoy {
                 self.of(ResourceType::Listener).flat_map(|(_, listener)| listener.secrets.iter().cloned()).collect()
             }
             ResourceType::Table => {
-                self.of(ResourceType::Listener).flat_map(|(_, listener)| listener.names.iter().cloned()).collect()
+                let named = self.of(ResourceType::Listener).flat_map(|(_, listener)| listener.names.iter().cloned());
+                named.chain(self.draining.iter().cloned()).collect()
             }
         }
     }

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use tidegate_model::{Millis, Name, ResourceType};
 use tidegate_xds::Table;
 
-/// A form that waits for clusters. Newer forms wait behind it, so that no churn starves the resource.
+/// A form that waits for clusters or tables. Newer forms wait behind it, so that no churn starves the resource.
 #[derive(Clone, Debug)]
 pub(crate) struct Pin {
     /// The form.
     pub(crate) form: User,
     /// The clusters that it waits for.
     pub(crate) needs: BTreeSet<Name>,
+    /// The tables that it waits for.
+    pub(crate) tables: BTreeSet<Name>,
     /// When it is sent as it is.
     pub(crate) deadline: Millis,
 }

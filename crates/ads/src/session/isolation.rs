@@ -31,6 +31,18 @@ impl Rejections {
     }
 }
 
+/// Whom a rejection blames, and what else it tells.
+struct Blame {
+    /// The culprits if it names them, else everybody who may be.
+    blamed: BTreeSet<Name>,
+    /// It names nobody: a field rule was broken, and of clusters and listeners nothing was applied.
+    nothing_applied: bool,
+    /// Trials cannot tell who it is.
+    blind: bool,
+    /// The response was sent before the last answer was known.
+    stale: bool,
+}
+
 /// Longest part of a rejection that is looked at, in bytes.
 const MAX_READ_DETAIL: usize = 1 << 16;
 
@@ -39,34 +51,17 @@ impl Session {
     /// others or not.
     pub(super) fn reject(&mut self, kind: ResourceType, sent: Sent, detail: &str) -> Observation {
         let bounded = &detail[..detail.floor_char_boundary(MAX_READ_DETAIL)];
-        let clean: Name = rejection::clean(bounded).into();
-        let resources: Vec<(Name, Name)> = sent
-            .changes
-            .iter()
-            .filter_map(|change| Some((change.name.clone(), change.version?.to_string().into())))
-            .collect();
-        let books = &mut self.books[kind];
-        books.nacks += 1;
-        let whole = self.protocol == Protocol::Sotw && matches!(kind, ResourceType::Cluster | ResourceType::Listener);
-        // Sent before the last answer was known: a complete response repeats what was rejected, that explains it; and
-        // what is tried by now it does not tell.
-        let stale = sent.nonce < books.judged_below;
-        let explained = stale && (whole || books.suspects.is_on());
-        // What the client has cannot be repeated in the trials if it is not known.
-        let blind = whole && sent.changes.iter().any(|change| matches!(change.before, Held::Unknown | Held::Listed(_)));
-        books.judged_below = self.next_nonce;
-        let named = rejection::named(bounded, resources.iter().map(|(name, _)| name));
-        let carried: BTreeSet<Name> = resources.iter().map(|(name, _)| name.clone()).collect();
-        let blamed = match (named.is_empty(), explained) {
-            (false, _) => named.clone(),
-            (true, false) => carried,
-            (true, true) => BTreeSet::new(),
-        };
-        let nothing_applied = named.is_empty();
+        let detail: Name = rejection::clean(bounded).into();
+        let version_of = |change: &SentChange| Some((change.name.clone(), change.version?.to_string().into()));
+        let resources: Vec<(Name, Name)> = sent.changes.iter().filter_map(version_of).collect();
+        let blame = self.blame(kind, &sent, bounded, resources.iter().map(|(name, _)| name));
+        self.books[kind].nacks += 1;
+        self.books[kind].judged_below = self.next_nonce;
+        let epoch = sent.epoch;
         match kind {
             ResourceType::Listener | ResourceType::Table => {
-                self.reject_tables(kind, &sent, &blamed, stale, &clean);
-                self.gates[kind].reject(sent.nonce, nothing_applied);
+                self.reject_tables(kind, &sent, &blame, &detail);
+                self.gates[kind].reject(sent.nonce, blame.nothing_applied);
                 self.uses_changed = true;
             }
             ResourceType::Endpoints => {
@@ -75,78 +70,101 @@ impl Session {
             }
             ResourceType::Cluster | ResourceType::Secret => {}
         }
-        let mut suspects = BTreeSet::new();
-        for SentChange { name, version, before } in sent.changes {
-            let is_blamed = blamed.contains(&name);
-            let accepted = before.form().cloned();
-            let before = match kind {
-                // Anything between none and all of the others was applied.
-                ResourceType::Endpoints | ResourceType::Secret | ResourceType::Table if !is_blamed => Held::Unknown,
-                ResourceType::Cluster | ResourceType::Listener if !nothing_applied && !is_blamed => {
-                    match version {
-                        Some(_) => Held::Unknown,
-                        // Applied.
-                        None => continue,
-                    }
-                }
-                ResourceType::Endpoints if nothing_applied && blamed.len() > 1 => Held::Unknown,
-                ResourceType::Cluster
-                | ResourceType::Endpoints
-                | ResourceType::Listener
-                | ResourceType::Secret
-                | ResourceType::Table => before,
-            };
-            let superseded = self.books[kind].rebase(&name, &before);
-            if superseded {
-                continue;
-            }
-            let wanted = self.target.get(kind, &name);
-            self.books[kind].put(&name, before, wanted);
-            let Some(version) = version.filter(|_| is_blamed) else { continue };
-            match kind {
-                // Judged by its entries.
-                ResourceType::Table => {}
-                ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener
-                    if nothing_applied && !blind =>
-                {
-                    self.books[kind].suspects_kept.extend(accepted.map(|accepted| (name.clone(), accepted)));
-                    suspects.insert(name);
-                }
-                ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener | ResourceType::Secret => {
-                    self.park(kind, &name, RejectedResource { version, detail: clean.clone(), kept: accepted });
-                    self.acquit(kind, &BTreeSet::from([name]));
-                }
-            }
-        }
+        let suspects: BTreeSet<Name> =
+            sent.changes.into_iter().filter_map(|change| self.take_back(kind, change, &blame, &detail)).collect();
         if !suspects.is_empty() {
-            self.books[kind].suspects_detail = clean.clone();
+            self.books[kind].suspects_detail = detail.clone();
             let culprits = self.books[kind].suspects.rejected(suspects);
             self.convict(kind, culprits);
         }
         if kind == ResourceType::Table {
             self.recompose();
         }
-        Observation::Rejected {
-            client: self.client.id.clone(),
-            gateway: self.client.gateway.clone(),
-            kind,
-            epoch: sent.epoch,
-            resources,
-            detail: clean,
+        let (client, gateway) = (self.client.id.clone(), self.client.gateway.clone());
+        Observation::Rejected { client, gateway, kind, epoch, resources, detail }
+    }
+
+    /// Whom a rejection blames.
+    fn blame<'a>(
+        &self,
+        kind: ResourceType,
+        sent: &Sent,
+        detail: &str,
+        carried: impl Iterator<Item = &'a Name> + Clone,
+    ) -> Blame {
+        let books = &self.books[kind];
+        let whole = self.protocol == Protocol::Sotw && matches!(kind, ResourceType::Cluster | ResourceType::Listener);
+        // Sent before the last answer was known: a complete response repeats what was rejected, that explains it; and what
+        // is tried by now it does not tell.
+        let stale = sent.nonce < books.judged_below;
+        let explained = stale && (whole || books.suspects.is_on());
+        // What the client has cannot be repeated in the trials if it is not known.
+        let blind = whole && sent.changes.iter().any(|change| matches!(change.before, Held::Unknown | Held::Listed(_)));
+        let named = rejection::named(detail, carried.clone());
+        let nothing_applied = named.is_empty();
+        let blamed = match (nothing_applied, explained) {
+            (false, _) => named,
+            (true, false) => carried.cloned().collect(),
+            (true, true) => BTreeSet::new(),
+        };
+        Blame { blamed, nothing_applied, blind, stale }
+    }
+
+    /// Takes one change of a rejected response back, as far as the client did not apply it. Returns its name if it is a
+    /// suspect.
+    fn take_back(&mut self, kind: ResourceType, change: SentChange, blame: &Blame, detail: &Name) -> Option<Name> {
+        let SentChange { name, version, before } = change;
+        let is_blamed = blame.blamed.contains(&name);
+        let accepted = before.form().cloned();
+        let before = match kind {
+            // Anything between none and all of the others was applied.
+            ResourceType::Endpoints | ResourceType::Secret | ResourceType::Table if !is_blamed => Held::Unknown,
+            ResourceType::Endpoints if blame.nothing_applied && blame.blamed.len() > 1 => Held::Unknown,
+            ResourceType::Cluster | ResourceType::Listener if !blame.nothing_applied && !is_blamed => {
+                // Removals are applied.
+                version?;
+                Held::Unknown
+            }
+            ResourceType::Cluster
+            | ResourceType::Endpoints
+            | ResourceType::Listener
+            | ResourceType::Secret
+            | ResourceType::Table => before,
+        };
+        if self.books[kind].rebase(&name, &before) {
+            return None;
+        }
+        let wanted = self.target.get(kind, &name);
+        self.books[kind].put(&name, before, wanted);
+        let version = version.filter(|_| is_blamed)?;
+        match kind {
+            // Judged by its entries.
+            ResourceType::Table => None,
+            ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener
+                if blame.nothing_applied && !blame.blind =>
+            {
+                self.books[kind].suspects_kept.extend(accepted.map(|accepted| (name.clone(), accepted)));
+                Some(name)
+            }
+            ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener | ResourceType::Secret => {
+                self.park(kind, &name, RejectedResource { version, detail: detail.clone(), kept: accepted });
+                self.acquit(kind, &BTreeSet::from([name]));
+                None
+            }
         }
     }
 
     /// A table is judged by its entries; one that has no new entry is bad as a whole.
-    fn reject_tables(&mut self, kind: ResourceType, sent: &Sent, blamed: &BTreeSet<Name>, stale: bool, detail: &Name) {
+    fn reject_tables(&mut self, kind: ResourceType, sent: &Sent, blame: &Blame, detail: &Name) {
         if kind != ResourceType::Table {
             return;
         }
-        for change in sent.changes.iter().filter(|change| blamed.contains(&change.name)) {
+        for change in sent.changes.iter().filter(|change| blame.blamed.contains(&change.name)) {
             let Some(version) = change.version else { continue };
             let gate = &self.gates[kind];
             let Some(table) = gate.sent_table(&change.name, sent.nonce).cloned() else { continue };
             let verdict = self.verdicts.entry(change.name.clone()).or_default();
-            if stale && verdict.is_trying() {
+            if blame.stale && verdict.is_trying() {
                 continue;
             }
             let accepted = gate.accepted_table(&change.name).map(|table| &**table);

@@ -151,6 +151,26 @@ impl Session {
             && books.holds(name, wanted)
     }
 
+    /// Tables of a listener that is new to the client which it still has from another time, as connections that drain do:
+    /// the listener would serve what they say until it is told better.
+    fn stale_tables(&self, kind: ResourceType, name: &Name, user: &User) -> BTreeSet<Name> {
+        match user {
+            User::Listener(listener) if !self.books[kind].holds(name, Some(user.resource())) => {
+                listener.tables.iter().filter(|table| self.is_stale(table)).cloned().collect()
+            }
+            User::Listener(_) | User::Table(_) => BTreeSet::new(),
+        }
+    }
+
+    /// Whether the client has a table in another form than it shall, and will be told.
+    fn is_stale(&self, table: &Name) -> bool {
+        let kind = ResourceType::Table;
+        let books = &self.books[kind];
+        let Some(wanted) = self.target.get(kind, table) else { return false };
+        let has = books.is_open() && books.subscription.covers(table) && books.holds(table, Some(wanted));
+        has && !books.is_parked(table, wanted) && (books.behind.contains_key(table) || books.superseded(table))
+    }
+
     /// Whether the client rejects the cluster: then it will have none, and nothing is to be waited for.
     fn is_refused(&self, name: &Name) -> bool {
         let wanted = self.target.get(ResourceType::Cluster, name);
@@ -244,7 +264,8 @@ impl Session {
             return (!explicit).then_some(Step { name, form: None, user: None });
         };
         if let Some(pin) = self.gates[kind].pins.get(&name) {
-            let ready = pin.needs.iter().all(|cluster| self.is_usable(cluster) || self.is_refused(cluster));
+            let ready = pin.needs.iter().all(|cluster| self.is_usable(cluster) || self.is_refused(cluster))
+                && !pin.tables.iter().any(|table| self.is_stale(table));
             if !ready && pin.deadline > self.now {
                 return None;
             }
@@ -257,12 +278,13 @@ impl Session {
         }
         let mut needs = user.clusters_beyond(self.gates[kind].newest(&name));
         needs.retain(|cluster| !self.is_usable(cluster) && !self.is_refused(cluster));
-        if needs.is_empty() || self.is_eager() {
+        let tables = self.stale_tables(kind, &name, &user);
+        if (needs.is_empty() && tables.is_empty()) || self.is_eager() {
             return Some(Step { name, form: Some(user.resource().clone()), user: Some(user) });
         }
         let deadline = self.now + self.limits.pin_ms;
         if self.limits.pin_ms > 0 {
-            self.gates[kind].pins.insert(name, Pin { form: user, needs, deadline });
+            self.gates[kind].pins.insert(name, Pin { form: user, needs, tables, deadline });
             return None;
         }
         self.overdue_pins += 1;

@@ -530,3 +530,29 @@ fn a_rejected_secret_is_not_sent_again_and_its_next_content_is() {
         harness.assert_current();
     }
 }
+
+#[test]
+fn a_listener_that_comes_back_while_its_old_connections_drain_does_not_serve_the_table_of_then() {
+    for protocol in BOTH {
+        let mut world = shop();
+        world.listeners.insert("door".to_owned(), "door".to_owned());
+        world.route_in("door", "d.example", &["a"]);
+        let mut harness = Harness::running(protocol, &mut world);
+        // The listener goes; its connections drain, so the client still asks for the table.
+        harness.envoy.options().drains = true;
+        world.listeners.remove("door");
+        let table = world.tables.remove("door").unwrap();
+        harness.seal(&mut world);
+        harness.run();
+        harness.take_log();
+        world.listeners.insert("door".to_owned(), "door".to_owned());
+        world.tables.insert("door".to_owned(), table);
+        world.route_in("door", "d.example", &["n"]);
+        harness.seal(&mut world);
+        harness.run();
+        let log = harness.take_log();
+        let at = |what: &str| log.iter().position(|line| line.starts_with(what)).unwrap_or_else(|| panic!("{log:?}"));
+        assert!(at("rds door") < at("lds door"), "{protocol}: {log:?}");
+        harness.assert_current();
+    }
+}

@@ -124,10 +124,10 @@ mod tests {
         let remembered = Remembered::default();
         let state = State::open(&place, remembered.clone(), 0).unwrap();
         let stop = CancellationToken::new();
-        let running = tokio::spawn(state.run(std::sync::Arc::new(|| 0), stop.clone()));
+        let running = tokio::task::JoinSet::from_iter([state.run(std::sync::Arc::new(|| 0), stop.clone())]);
         remembered.put(&client(), rejections());
         stop.cancel();
-        running.await.unwrap().unwrap();
+        running.join_all().await.into_iter().for_each(|ended| ended.unwrap());
         let next = Remembered::default();
         State::open(&place, next.clone(), 0).unwrap();
         assert_eq!(*next.get(&client()), rejections());
