@@ -84,6 +84,9 @@ fn answers(finished: &Finished) -> Table {
     table
 }
 
+/// The part of the load that must have come about at least: speed is no matter of right and wrong.
+const LEAST: f64 = 20.0;
+
 fn verdict(finished: &Finished, rate: f64, asked_rps: u32) -> Result<()> {
     let sum = |figure: fn(&super::judge::Counts) -> u64| -> u64 {
         finished.judges.iter().map(|judge| figure(&judge.counts)).sum()
@@ -106,8 +109,12 @@ fn verdict(finished: &Finished, rate: f64, asked_rps: u32) -> Result<()> {
     if !finished.rejected.is_empty() {
         bail!("envoy rejected configuration: {:?}", finished.rejected);
     }
-    if rate < f64::from(asked_rps) / 2.0 {
-        bail!("{rate:.0} requests a second of {asked_rps}: this machine is too slow or too busy");
+    let asked = f64::from(asked_rps);
+    if rate < asked / LEAST {
+        bail!("{rate:.0} requests a second of {asked_rps} show nothing: this machine is too slow or too busy");
+    }
+    if rate < asked * 0.9 {
+        eprintln!("only {rate:.0} requests a second of {asked_rps}: this machine is slow or busy, so this run shows less");
     }
     Ok(())
 }
