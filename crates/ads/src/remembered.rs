@@ -180,7 +180,14 @@ struct ResourceRecord {
     name: Name,
     version: Name,
     detail: Name,
-    kept: Option<Bytes>,
+    kept: Option<KeptRecord>,
+}
+
+/// A resource. Its version is not always the hash of its bytes: that of a table is one over its virtual hosts.
+#[derive(Serialize, Deserialize)]
+struct KeptRecord {
+    version: Name,
+    bytes: Bytes,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -201,7 +208,10 @@ impl ClientRecord {
                 name: name.clone(),
                 version: rejected.version.to_string().into(),
                 detail: rejected.detail.clone(),
-                kept: rejected.kept.as_ref().map(|kept| kept.bytes.clone()),
+                kept: rejected
+                    .kept
+                    .as_ref()
+                    .map(|kept| KeptRecord { version: kept.version.to_string().into(), bytes: kept.bytes.clone() }),
             })
         });
         let entries = rejections.entries.iter().flat_map(|(table, entries)| {
@@ -225,7 +235,10 @@ impl ClientRecord {
     fn rejections(self) -> Result<Rejections, Unreadable> {
         let mut all = Rejections::default();
         for ResourceRecord { kind, name, version, detail, kept } in self.resources {
-            let kept = kept.map(|bytes| Resource::new(name.clone(), bytes));
+            let kept = kept.map(|KeptRecord { version, bytes }| {
+                parse(version).map(|version| Resource { name: name.clone(), version, bytes })
+            });
+            let kept = kept.transpose()?;
             let rejected = RejectedResource { version: parse(version)?, detail, kept };
             all.resources.entry((kind, name)).or_default().push(rejected);
         }
@@ -253,15 +266,13 @@ mod tests {
 
     fn rejections() -> Rejections {
         let bytes = Bytes::from_static(b"\x0a\x01r");
+        let table = Resource { name: "c".into(), version: Version::of(b"of its parts"), bytes: bytes.clone() };
         let entry = EncodedEntry { id: "HTTPRoute shop/r".into(), bytes: bytes.clone(), clusters: vec!["a".into()] };
         let rejected = |kept| RejectedResource { version: Version::of(b"bad"), detail: "no good".into(), kept };
         let form = EntryForm { host: Hostname::new("a.example"), id: entry.id.clone(), version: Version::of(b"worse") };
         Rejections {
             resources: BTreeMap::from([
-                (
-                    (ResourceType::Cluster, Name::from("c")),
-                    vec![rejected(Some(Resource::new("c".into(), bytes))), rejected(None)],
-                ),
+                ((ResourceType::Cluster, Name::from("c")), vec![rejected(Some(table)), rejected(None)]),
                 ((ResourceType::Secret, Name::from("s")), vec![rejected(None)]),
             ]),
             entries: BTreeMap::from([(

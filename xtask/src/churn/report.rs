@@ -114,7 +114,9 @@ fn verdict(finished: &Finished, rate: f64, asked_rps: u32) -> Result<()> {
         bail!("{rate:.0} requests a second of {asked_rps} show nothing: this machine is too slow or too busy");
     }
     if rate < asked * 0.9 {
-        eprintln!("only {rate:.0} requests a second of {asked_rps}: this machine is slow or busy, so this run shows less");
+        eprintln!(
+            "only {rate:.0} requests a second of {asked_rps}: this machine is slow or busy, so this run shows less"
+        );
     }
     Ok(())
 }
