@@ -7,6 +7,7 @@ mod harness;
 mod hostile;
 mod limits;
 mod loopback;
+mod model;
 mod publication;
 mod random;
 mod raw;

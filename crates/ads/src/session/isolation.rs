@@ -68,7 +68,9 @@ impl Session {
                 // Proves nothing; what is sent next may.
                 self.waiting.values_mut().filter(|nonce| **nonce == Some(sent.nonce)).for_each(|nonce| *nonce = None);
             }
-            ResourceType::Cluster | ResourceType::Secret => {}
+            // What was to be taken back may still be there.
+            ResourceType::Cluster => self.uses_changed = true,
+            ResourceType::Secret => {}
         }
         let suspects: BTreeSet<Name> =
             sent.changes.into_iter().filter_map(|change| self.take_back(kind, change, &blame, &detail)).collect();
@@ -86,7 +88,7 @@ impl Session {
 
     /// Whom a rejection blames.
     fn blame<'a>(
-        &self,
+        &'a self,
         kind: ResourceType,
         sent: &Sent,
         detail: &str,
@@ -100,7 +102,9 @@ impl Session {
         let explained = stale && (whole || books.suspects.is_on());
         // What the client has cannot be repeated in the trials if it is not known.
         let blind = whole && sent.changes.iter().any(|change| matches!(change.before, Held::Unknown | Held::Listed(_)));
-        let named = rejection::named(detail, carried.clone());
+        // A complete response repeats what was sent before, also what turned out to be bad since.
+        let repeated = books.rejected.keys().filter(|_| whole);
+        let named = rejection::named(detail, carried.clone().chain(repeated));
         let nothing_applied = named.is_empty();
         let blamed = match (nothing_applied, explained) {
             (false, _) => named,

@@ -195,6 +195,10 @@ impl Session {
             let books = &mut self.books[ResourceType::Cluster];
             if books.held(&name, wanted) == Held::Nothing {
                 books.put(&name, Held::Unknown, wanted);
+                // It may be the one that warms: proven usable by endpoints that the client accepts on this stream.
+                if wanted.is_some() {
+                    self.waiting.insert(name, None);
+                }
             }
         }
         self.uses_changed = true;

@@ -63,7 +63,12 @@ impl Session {
     /// While it is not known which of several changes the client rejects, what may be sent of them; none: nothing, for
     /// the last trial is not answered. Some of everything: nobody is suspected.
     fn trial(&mut self, kind: ResourceType) -> Option<BTreeSet<Name>> {
-        let books = &mut self.books[kind];
+        let (owed, books) = (&self.owed, &mut self.books[kind]);
+        if kind == ResourceType::Endpoints && books.suspects.is_on() {
+            // Endpoints that nobody asks for any more are not sent, so they cannot be tried. Who then is the last suspect
+            // is not the culprit for it: it is sent as usual, and a rejection of it alone tells.
+            let _ = books.suspects.retain(|name| owed.contains(name) || books.subscription.covers(name));
+        }
         if !books.suspects.is_on() {
             return None;
         }
@@ -212,6 +217,8 @@ impl Session {
                 // The cluster warms anew and needs endpoints: the last ones that the client accepted.
                 match (books.behind.get(name), &rejected.kept) {
                     (Some(Held::Form(accepted)), _) | (_, Some(accepted)) if owed => accepted.clone(),
+                    // Without any it would warm for ever.
+                    _ if owed => empty_assignment(name.clone()),
                     _ => return None,
                 }
             } else if owed || books.subscription.covers(name) {
@@ -365,7 +372,7 @@ impl Session {
             ResourceType::Cluster => {
                 if self.target.get(ResourceType::Endpoints, name).is_some() {
                     self.owed.insert(name.clone());
-                    if before == Held::Nothing {
+                    if matches!(before, Held::Nothing | Held::Unknown) {
                         self.waiting.insert(name.clone(), None);
                     }
                 }

@@ -1,7 +1,7 @@
 //! The session against a model of Envoy, in every order in which the two can speak.
 //!
-//! `docs/design/wire-model.md` says what the model holds and what was found. The tests explore small scripts whole;
-//! `TIDEGATE_MODEL=full` explores the large ones, which takes about ten minutes. `TIDEGATE_RUNS` is the number of random
+//! `docs/design/wire-model.md` says what the model holds. The tests explore the small ones of the scripts whole and the
+//! others as far as 2,000 states reach; `TIDEGATE_MODEL=full` goes on to 400,000. `TIDEGATE_RUNS` is the number of random
 //! runs.
 
 mod canonical;
@@ -9,6 +9,7 @@ mod catalog;
 mod envoy;
 mod explore;
 mod judge;
+mod random;
 mod run;
 mod scripts;
 
@@ -19,7 +20,8 @@ use run::{Setup, State};
 use scripts::Script;
 
 /// Time never helps: what waits for an acknowledgement waits for ever without it.
-const PATIENT: Limits = Limits { grace_ms: 5_000, pin_ms: 100_000_000, max_inflight: 64, max_names: 1_000 };
+const PATIENT: Limits =
+    Limits { grace_ms: 5_000, pin_ms: 100_000_000, drain_ms: 1_000, max_inflight: 64, max_names: 1_000 };
 
 /// What may go wrong in an exploration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +45,7 @@ fn explore_whole(script: &Script, protocol: Protocol, limits: Limits, trouble: T
         ..Setup::new(protocol, limits, script.seals.clone())
     };
     let start = if trouble.cold { State::cold(&setup) } else { State::running(&setup) };
-    let most = if is_full() { 4_000_000 } else { 100_000 };
+    let most = if is_full() { 400_000 } else { 2_000 };
     let report = explore(&setup, start.clone(), most);
     println!(
         "{} {protocol} {trouble:?} pin {}: {} states, {} steps, {} at rest, depth {}, whole: {}",
@@ -55,18 +57,44 @@ fn explore_whole(script: &Script, protocol: Protocol, limits: Limits, trouble: T
     assert!(report.at_rest > 0);
 }
 
-#[test]
-fn whatever_overtakes_what_nothing_is_served_wrong() {
-    for script in [
-        scripts::flap(),
-        scripts::rewarm(),
-        scripts::shop(),
-        scripts::listeners(),
-        scripts::churn(),
-        scripts::secrets(),
-    ] {
-        for protocol in BOTH {
-            explore_whole(&script, protocol, PATIENT, Trouble::default());
+const CALM: Trouble = Trouble { rejections: 0, reconnects: 0, halts: false, cold: false };
+
+fn explore_all(limits: Limits, trouble: Trouble, protocols: &[Protocol]) {
+    for script in scripts::all() {
+        for protocol in protocols {
+            explore_whole(&script, *protocol, limits, trouble);
         }
     }
+}
+
+#[test]
+fn in_every_order_nothing_is_served_wrong() {
+    explore_all(PATIENT, CALM, &BOTH);
+    explore_all(Limits { grace_ms: 0, ..PATIENT }, CALM, &BOTH);
+}
+
+#[test]
+fn in_every_order_a_new_client_is_served_right_from_the_beginning() {
+    explore_all(PATIENT, Trouble { cold: true, ..CALM }, &BOTH);
+}
+
+#[test]
+fn in_every_order_and_at_any_time_only_the_bound_is_felt_and_no_table_grows_old() {
+    explore_all(Limits::default(), Trouble { halts: true, ..CALM }, &BOTH);
+}
+
+#[test]
+fn in_every_order_one_rejection_harms_nothing_else() {
+    explore_all(Limits::default(), Trouble { rejections: 1, ..CALM }, &BOTH);
+}
+
+#[test]
+fn in_every_order_a_delta_client_may_reconnect() {
+    explore_all(PATIENT, Trouble { reconnects: 1, ..CALM }, &[Protocol::Delta]);
+}
+
+#[test]
+fn in_every_order_and_at_any_time_a_client_may_reconnect_and_reject() {
+    explore_all(Limits::default(), Trouble { reconnects: 1, ..CALM }, &BOTH);
+    explore_all(Limits::default(), Trouble { reconnects: 1, rejections: 1, ..CALM }, &BOTH);
 }

@@ -16,6 +16,8 @@ pub(super) struct Names {
     pub(super) clusters: BTreeSet<Name>,
     pub(super) tables: BTreeSet<Name>,
     pub(super) secrets: BTreeSet<Name>,
+    /// Of a table: hashes of its entries, each with its virtual host.
+    pub(super) entries: Vec<Version>,
 }
 
 /// A resource as a client holds it.
@@ -48,6 +50,7 @@ impl Catalog {
         {
             let set = |names: &[Name]| names.iter().cloned().collect();
             let names = Names {
+                entries: Vec::new(),
                 clusters: set(&listener.clusters),
                 tables: set(&listener.tables),
                 secrets: set(&listener.secrets),
@@ -71,8 +74,11 @@ impl Catalog {
 
 fn of_table(resource: &Resource) -> Names {
     let table = RouteConfiguration::decode(resource.bytes.clone()).unwrap();
-    let mut clusters = BTreeSet::new();
-    for route in table.virtual_hosts.into_iter().flat_map(|host| host.routes) {
+    let (mut clusters, mut entries) = (BTreeSet::new(), Vec::new());
+    let routes = table.virtual_hosts.iter().flat_map(|host| host.routes.iter().map(move |route| (host, route)));
+    for (host, route) in routes {
+        entries.push(Version::of(&[host.domains.join(" ").as_bytes(), &route.encode_to_vec()].concat()));
+        let route = route.clone();
         let Some(route::Action::Route(action)) = route.action else { continue };
         match action.cluster_specifier {
             Some(route_action::ClusterSpecifier::Cluster(name)) => {
@@ -85,5 +91,5 @@ fn of_table(resource: &Resource) -> Names {
         }
     }
     clusters.remove(INVALID_CLUSTER);
-    Names { clusters, ..Names::default() }
+    Names { clusters, entries, ..Names::default() }
 }

@@ -52,8 +52,10 @@ pub(super) enum Verdict {
     Refused(u8),
     /// One is bad and is named; the others and the removals are applied. Clusters and listeners.
     Named(u8),
-    /// One is bad and is not named; what stands before it is applied. Endpoints, secrets and tables.
+    /// One is bad and is not named; what stands before it is applied. Endpoints and secrets.
     Partial(u8),
+    /// One entry of a table is bad. Tables come alone.
+    Entry(u8),
 }
 
 /// A form that the client rejects, always.
@@ -61,8 +63,6 @@ pub(super) enum Verdict {
 pub(super) struct Bad {
     pub(super) version: Version,
     verdict: Verdict,
-    /// How often it was rejected on this stream.
-    pub(super) times: u32,
 }
 
 /// The client.
@@ -83,6 +83,10 @@ pub(super) struct Envoy {
     /// Answers on clusters that wait for warming: nonce and error.
     withheld: Vec<(String, Option<String>)>,
     pub(super) bad: BTreeMap<(ResourceType, Name), Bad>,
+    /// Secrets whose last form was rejected: the identical one again is accepted, and the old one stays.
+    deaf: BTreeSet<(Name, Version)>,
+    /// Entries of tables that the client rejects, always.
+    pub(super) bad_entries: BTreeSet<Version>,
 }
 
 /// What processing a response did, for the judge.
@@ -111,17 +115,31 @@ impl Envoy {
             initialized: false,
             withheld: Vec::new(),
             bad: BTreeMap::new(),
+            deaf: BTreeSet::new(),
+            bad_entries: BTreeSet::new(),
         }
     }
 
     /// Opens a stream, in place of the last one if there was one; what is held stays.
     pub(super) fn connect(&mut self) -> Vec<Request> {
         self.withheld.clear();
-        self.bad.values_mut().for_each(|bad| bad.times = 0);
         for channel in &mut self.channels {
             let old = std::mem::take(channel);
             *channel =
                 Channel { answered: old.answered, version: old.version, listed: old.listed, ..Channel::default() };
+        }
+        if self.protocol == Protocol::Sotw {
+            // A name that was let go and is asked for again has no answer yet, but the version says that it has: a limit
+            // of the protocol, named in `docs/design/wire-model.md`.
+            for kind in [ResourceType::Secret, ResourceType::Table] {
+                let lacks = self.wanted(kind).into_iter().any(|name| match kind {
+                    ResourceType::Secret => !self.secrets.contains_key(&name),
+                    _ => !self.tables.contains_key(&name),
+                });
+                if lacks {
+                    self.channels[kind as usize].version.clear();
+                }
+            }
         }
         let mut out = Vec::new();
         // A client that warms a cluster asks for clusters only when it is done.
@@ -143,12 +161,23 @@ impl Envoy {
     }
 
     /// The verdicts that the client may come to. What it holds already it does not judge again.
-    pub(super) fn verdicts(&self, response: &Response) -> Vec<Verdict> {
+    pub(super) fn verdicts(&self, response: &Response, catalog: &Catalog) -> Vec<Verdict> {
         let kind = kind_of(response);
         let mut verdicts = Vec::new();
+        if let (ResourceType::Table, [table]) = (kind, &response.resources[..]) {
+            let held = self.tables.get(&table.name).and_then(Option::as_ref);
+            let new = |entry: &Version| held.is_none_or(|held| !held.names.entries.contains(entry));
+            let entries = (0..)
+                .zip(&catalog.form(kind, table).names.entries)
+                .filter(|(_, entry)| new(entry))
+                .map(|(at, _)| at)
+                .collect::<Vec<u8>>();
+            return entries.into_iter().map(Verdict::Entry).collect();
+        }
         for (index, resource) in response.resources.iter().enumerate() {
             let index = u8::try_from(index).unwrap();
-            if self.holds(kind, resource) || self.bad.contains_key(&(kind, resource.name.clone())) {
+            let known = self.holds(kind, resource) || self.bad.contains_key(&(kind, resource.name.clone()));
+            if known || !self.judges(kind, &resource.name) {
                 continue;
             }
             verdicts.push(Verdict::Refused(index));
@@ -164,25 +193,30 @@ impl Envoy {
     /// old ones stay.
     pub(super) fn process(&mut self, response: &Response, verdict: Verdict, catalog: &Catalog) -> Outcome {
         let kind = kind_of(response);
-        let verdict = self.remembered(kind, response, verdict);
+        let verdict = self.remembered(kind, response, verdict, catalog);
+        if let (Verdict::Entry(at), [table]) = (verdict, &response.resources[..]) {
+            self.bad_entries.insert(catalog.form(kind, table).names.entries[usize::from(at)]);
+        }
         let bad = match verdict {
             Verdict::Good => None,
+            Verdict::Entry(_) => Some(0),
             Verdict::Refused(index) | Verdict::Named(index) | Verdict::Partial(index) => Some(usize::from(index)),
         };
-        if let Some(bad) = bad {
+        if let Some(bad) = bad.filter(|_| kind != ResourceType::Table) {
             let Resource { name, version, .. } = response.resources[bad].clone();
-            let known = self.bad.entry((kind, name)).or_insert(Bad { version, verdict, times: 0 });
-            known.times += 1;
+            self.bad.entry((kind, name)).or_insert(Bad { version, verdict });
         }
         let mut outcome = Outcome::default();
         let error = bad.map(|bad| match verdict {
             Verdict::Named(_) => format!("Error in {}: no good", response.resources[bad].name),
-            Verdict::Good | Verdict::Refused(_) | Verdict::Partial(_) => "no good".to_owned(),
+            Verdict::Good | Verdict::Refused(_) | Verdict::Partial(_) | Verdict::Entry(_) => "no good".to_owned(),
         });
         outcome.rejected = match verdict {
             Verdict::Good => Vec::new(),
             Verdict::Named(index) => vec![response.resources[usize::from(index)].name.clone()],
-            Verdict::Refused(_) | Verdict::Partial(_) => response.resources.iter().map(|it| it.name.clone()).collect(),
+            Verdict::Refused(_) | Verdict::Partial(_) | Verdict::Entry(_) => {
+                response.resources.iter().map(|it| it.name.clone()).collect()
+            }
         };
         let channel = &mut self.channels[kind as usize];
         channel.nonce.clone_from(&response.nonce);
@@ -205,19 +239,32 @@ impl Envoy {
         self.subscribe_to_named()
     }
 
-    fn remembered(&mut self, kind: ResourceType, response: &Response, verdict: Verdict) -> Verdict {
+    fn remembered(&self, kind: ResourceType, response: &Response, verdict: Verdict, catalog: &Catalog) -> Verdict {
+        if let (ResourceType::Table, [table]) = (kind, &response.resources[..]) {
+            let entries = &catalog.form(kind, table).names.entries;
+            let bad = entries.iter().position(|entry| self.bad_entries.contains(entry));
+            return bad.map_or(verdict, |at| Verdict::Entry(u8::try_from(at).unwrap()));
+        }
         for (index, resource) in response.resources.iter().enumerate() {
             let known = self.bad.get(&(kind, resource.name.clone())).filter(|bad| bad.version == resource.version);
-            let Some(known) = known.filter(|_| kind != ResourceType::Secret) else { continue };
+            let deaf = kind == ResourceType::Secret && self.deaf.contains(&(resource.name.clone(), resource.version));
+            let Some(known) = known.filter(|_| !deaf && self.judges(kind, &resource.name)) else { continue };
             let index = u8::try_from(index).unwrap();
             return match known.verdict {
                 Verdict::Good => Verdict::Good,
                 Verdict::Refused(_) => Verdict::Refused(index),
                 Verdict::Named(_) => Verdict::Named(index),
                 Verdict::Partial(_) => Verdict::Partial(index),
+                Verdict::Entry(_) => Verdict::Entry(index),
             };
         }
         verdict
+    }
+
+    /// Endpoints that no cluster asks for are ignored. What breaks a field rule would be rejected all the same; such is
+    /// never sent.
+    fn judges(&self, kind: ResourceType, name: &Name) -> bool {
+        kind != ResourceType::Endpoints || self.clusters.contains_key(name)
     }
 
     /// Whether this form is active, or about to be.
@@ -250,6 +297,11 @@ impl Envoy {
     /// Whether routes can use the cluster.
     pub(super) fn is_active(&self, cluster: &Name) -> bool {
         self.clusters.get(cluster).is_some_and(|cluster| cluster.active.is_some())
+    }
+
+    /// Whether the client rejects an entry of this table.
+    pub(super) fn rejects_entry(&self, table: &Form) -> bool {
+        table.names.entries.iter().any(|entry| self.bad_entries.contains(entry))
     }
 
     /// The version that was last accepted of a type, on any stream; empty if none.

@@ -5,7 +5,7 @@ use super::run::Setup;
 use crate::session::{Ask, Protocol, Request, Response, TypeUrl};
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_model::{Millis, Name, ResourceType};
-use tidegate_xds::Sealed;
+use tidegate_xds::{Sealed, Version};
 
 /// A response without an answer: type, nonce, names and versions.
 #[derive(Clone, Debug)]
@@ -13,6 +13,13 @@ struct Open {
     kind: ResourceType,
     nonce: String,
     carried: Vec<(Name, String)>,
+    removed: Vec<Name>,
+}
+
+impl Open {
+    fn names(&self) -> impl Iterator<Item = &Name> {
+        self.carried.iter().map(|(name, _)| name).chain(&self.removed)
+    }
 }
 
 /// Keeps what the rules are judged by.
@@ -22,14 +29,29 @@ pub(super) struct Judge {
     stopped: BTreeMap<Name, Millis>,
     /// Clusters in use.
     used: BTreeSet<Name>,
-    /// Clusters that went out late, since the bound was reached, until they are active.
+    /// Clusters that went out late, since the bound was reached, until they are active and
+    /// nothing is on its way.
     overdue: BTreeSet<Name>,
-    /// State of the world: clusters that vanished while the client was away.
+    /// Clusters that the client held when it reconnected, until it is sent clusters.
+    held: BTreeSet<Name>,
+    /// State of the world: it may have been told to keep forms that this stream does not know, so that what is rejected
+    /// without a name cannot be halved.
+    is_blind: bool,
+    /// What the client used then.
+    used_before: BTreeSet<Name>,
+    /// How many of its first requests the session has yet to take, and since when.
+    unheard: Option<(usize, Millis)>,
+    /// State of the world: those of them that were not wanted any more by then, until they are active
+    /// and nothing is on its way.
     vanished: BTreeSet<Name>,
+    /// What a client used that took longer than the bound to ask for what it holds.
+    late: BTreeSet<Name>,
     /// What the client did not take, until it does.
     rejected: BTreeSet<(ResourceType, Name)>,
-    /// Versions that the session knows to be bad.
+    /// Versions that the session knows to be bad, until it sends others.
     known_bad: BTreeSet<(ResourceType, Name, String)>,
+    /// How often a version was sent after a response that held it was known to be rejected.
+    tried: BTreeMap<(ResourceType, Name, String), u32>,
     /// What the client was sent on this stream and may be expected to hold.
     told: BTreeMap<(ResourceType, Name), String>,
     /// State of the world: all that the last response held.
@@ -45,17 +67,17 @@ pub(super) struct Judge {
     distrusted: bool,
     /// A type has its first answer on this stream.
     answered: BTreeSet<ResourceType>,
-    /// Versions that a state-of-the-world client brought.
+    /// Versions that a state-of-the-world client brought, until there is a newer seal.
     brought: BTreeMap<ResourceType, String>,
 }
 
 impl Judge {
-    /// A new stream: what the client holds then and the seal does not want may be lost in the state-of-the-world protocol.
-    pub(super) fn connected(&mut self, setup: &Setup, envoy: &Envoy, sealed: &Sealed) {
-        if setup.protocol == Protocol::Sotw {
-            let wanted: BTreeSet<Name> = setup.names(sealed, ResourceType::Cluster).into_iter().collect();
-            self.vanished.extend(envoy.clusters.keys().filter(|name| !wanted.contains(*name)).cloned());
-        }
+    /// A new stream, which knows nothing of the last.
+    pub(super) fn connected(&mut self, setup: &Setup, envoy: &Envoy, requests: usize, now: Millis) {
+        self.unheard = Some((requests, now));
+        self.is_blind = setup.protocol == Protocol::Sotw;
+        self.used_before = self.used.clone();
+        self.held.extend(envoy.clusters.keys().cloned());
         self.told.clear();
         self.whole.clear();
         self.owed.clear();
@@ -63,12 +85,14 @@ impl Judge {
         self.asked_for.clear();
         self.answered.clear();
         self.known_bad.clear();
+        self.tried.clear();
         self.brought =
             ResourceType::ALL.into_iter().map(|kind| (kind, envoy.accepted_version(kind).to_owned())).collect();
     }
 
     /// The session takes a request.
-    pub(super) fn asked(&mut self, request: &Request) {
+    pub(super) fn asked(&mut self, request: &Request, now: Millis) {
+        self.unheard = self.unheard.and_then(|(left, since)| (left > 1).then(|| (left - 1, since)));
         let TypeUrl::Served(kind) = request.type_url else { return };
         if let Some(at) = self.open.iter().position(|open| open.kind == kind && open.nonce == request.nonce) {
             if let Some(detail) = &request.error {
@@ -91,7 +115,12 @@ impl Judge {
             Ask::Delta { unsubscribe, initial, .. } => {
                 unsubscribe.iter().for_each(|name| drop(self.told.remove(&(kind, name.clone()))));
                 if kind != ResourceType::Endpoints && !self.distrusted {
-                    for (name, version) in initial {
+                    // What is on its way to the client is newer than what it says.
+                    let open = self.open.iter().filter(|open| open.kind == kind);
+                    let open: BTreeSet<Name> = open.flat_map(Open::names).cloned().collect();
+                    for (name, version) in initial.iter().filter(|(name, _)| !open.contains(*name)) {
+                        // Before it said so nothing could be done about it.
+                        self.ceased.entry((name.clone(), version.clone())).and_modify(|since| *since = now);
                         self.told.entry((kind, name.clone())).or_insert_with(|| version.clone());
                     }
                 }
@@ -104,25 +133,49 @@ impl Judge {
         let carried = self.open[at].carried.clone();
         let culprits: Vec<_> = carried.iter().filter(|(name, _)| detail.contains(&format!(" {name}:"))).collect();
         match (&culprits[..], &carried[..]) {
-            ([], [(name, version)]) | ([(name, version)], _) => {
+            // Others may be tried again until the culprit is found. Of a secret the second answer would be false.
+            ([], [(name, version)]) | ([(name, version)], _)
+                if kind == ResourceType::Secret && !self.superseded(kind, at, name) =>
+            {
                 self.known_bad.insert((kind, name.clone(), version.clone()));
             }
             _ => {}
         }
+        for (name, version) in &carried {
+            self.tried.entry((kind, name.clone(), version.clone())).or_default();
+        }
         carried.iter().for_each(|(name, _)| drop(self.told.remove(&(kind, name.clone()))));
+        if kind == ResourceType::Cluster {
+            // Endpoints may have been given up along with a cluster that stayed.
+            self.told.retain(|(of, _), _| *of != ResourceType::Endpoints);
+        }
         self.whole.remove(&kind);
     }
 
+    /// Whether the resource was sent again after the response at `at`, in whatever form: that is judged yet.
+    fn superseded(&self, kind: ResourceType, at: usize, name: &Name) -> bool {
+        let later = self.open[at + 1..].iter().filter(|open| open.kind == kind).flat_map(|open| &open.carried);
+        later.into_iter().any(|(other, _)| other == name)
+    }
+
+    /// Time passes.
+    pub(super) fn waited(&mut self, setup: &Setup, now: Millis) {
+        if self.unheard.is_some_and(|(_, since)| now >= since + setup.limits.pin_ms) {
+            self.late.extend(self.used_before.iter().cloned());
+        }
+    }
+
     /// The session sends a response.
-    pub(super) fn sent(&mut self, setup: &Setup, response: &Response) -> Result<(), String> {
+    pub(super) fn sent(&mut self, setup: &Setup, response: &Response, envoy: &Envoy) -> Result<(), String> {
         let kind = kind_of(response);
         let is_whole =
             setup.protocol == Protocol::Sotw && matches!(kind, ResourceType::Cluster | ResourceType::Listener);
         let first = self.answered.insert(kind);
         let carried: Vec<(Name, String)> =
             response.resources.iter().map(|it| (it.name.clone(), it.version.to_string())).collect();
-        if setup.protocol == Protocol::Sotw && first && !self.distrusted && kind != ResourceType::Endpoints {
-            let brought = self.brought.get(&kind).filter(|version| !version.is_empty());
+        if is_whole && first && !self.distrusted {
+            let asked = self.asked_for.contains_key(&kind);
+            let brought = self.brought.get(&kind).filter(|version| asked && !version.is_empty());
             if brought == Some(&response.version) {
                 return Err(format!("{} was sent although the client brought it", kind.short()));
             }
@@ -130,7 +183,23 @@ impl Judge {
         if is_whole && self.whole.insert(kind, carried.clone()) == Some(carried.clone()) {
             return Err(format!("{} was sent again with nothing changed", kind.short()));
         }
+        if is_whole && kind == ResourceType::Cluster {
+            let held = std::mem::take(&mut self.held);
+            self.vanished.extend(held.into_iter().filter(|name| carried.iter().all(|(sent, _)| sent != name)));
+        }
         for (name, version) in &carried {
+            let is_bad = |bad: &super::envoy::Bad| bad.version.to_string() == *version;
+            let tried = self.tried.get_mut(&(kind, name.clone(), version.clone()));
+            if let Some(tried) = tried.filter(|_| envoy.bad.get(&(kind, name.clone())).is_some_and(is_bad)) {
+                *tried += 1;
+                if *tried > setup.max_tries {
+                    return Err(format!("{} {name} was tried {tried} times after its rejection", kind.short()));
+                }
+            }
+            let others =
+                |(of, other, bad): &(ResourceType, Name, String)| *of != kind || other != name || bad == version;
+            self.known_bad.retain(others);
+            self.tried.retain(|key, _| others(key));
             let known_bad = self.known_bad.contains(&(kind, name.clone(), version.clone()));
             if known_bad && !is_whole {
                 return Err(format!("{} {name} was sent again though it was rejected", kind.short()));
@@ -156,18 +225,18 @@ impl Judge {
         for name in &response.removed {
             self.told.remove(&(kind, name.clone()));
         }
-        self.open.push(Open { kind, nonce: response.nonce.clone(), carried });
+        self.open.push(Open { kind, nonce: response.nonce.clone(), carried, removed: response.removed.clone() });
         Ok(())
     }
 
-    /// A table or listener was sent although the bound was reached: clusters that it names and that are not active may
-    /// be felt.
-    pub(super) fn sent_overdue(&mut self, setup: &Setup, response: &Response, envoy: &Envoy) {
+    /// A table or listener was sent although the bound was reached: clusters that it names and that are not active, or on
+    /// their way, may be felt.
+    pub(super) fn sent_overdue(&mut self, setup: &Setup, response: &Response, is_usable: impl Fn(&Name) -> bool) {
         let kind = kind_of(response);
         if matches!(kind, ResourceType::Listener | ResourceType::Table) {
             for resource in &response.resources {
                 let form = setup.catalog.form(kind, resource);
-                self.overdue.extend(form.names.clusters.iter().filter(|name| !envoy.is_active(name)).cloned());
+                self.overdue.extend(form.names.clusters.iter().filter(|name| !is_usable(name)).cloned());
             }
         }
     }
@@ -178,32 +247,35 @@ impl Judge {
         setup: &Setup,
         response: &Response,
         outcome: &Outcome,
-        envoy: &Envoy,
         now: Millis,
     ) -> Result<(), String> {
         let kind = kind_of(response);
-        for resource in &response.resources {
+        for resource in response.resources.iter().filter(|_| kind != ResourceType::Cluster) {
             self.rejected.remove(&(kind, resource.name.clone()));
         }
         self.rejected.extend(outcome.rejected.iter().map(|name| (kind, name.clone())));
-        for bad in &outcome.rejected {
-            let Some(known) = envoy.bad.get(&(kind, bad.clone())) else { continue };
-            if known.times > setup.max_rejections {
-                return Err(format!("{} {bad} was rejected {} times", kind.short(), known.times));
-            }
-        }
         for cluster in &outcome.lost {
             let stopped = self.stopped.get(cluster).is_none_or(|since| now >= since + setup.limits.grace_ms);
-            if !stopped && !self.vanished.contains(cluster) {
+            if !stopped && !self.vanished.contains(cluster) && !self.late.contains(cluster) {
                 return Err(format!("cluster {cluster} was taken back before its grace ended"));
             }
         }
         Ok(())
     }
 
-    /// After every step.
-    pub(super) fn check(&mut self, setup: &Setup, envoy: &Envoy, sealed: &Sealed, now: Millis) -> Result<(), String> {
-        self.overdue.retain(|name| !envoy.is_active(name));
+    /// After every step. `applied` says whether the client applied all that was sent.
+    pub(super) fn check(
+        &mut self,
+        setup: &Setup,
+        envoy: &Envoy,
+        sealed: &Sealed,
+        (now, applied): (Millis, bool),
+    ) -> Result<(), String> {
+        self.rejected.retain(|(kind, name)| *kind != ResourceType::Cluster || !envoy.is_active(name));
+        if applied {
+            self.overdue.retain(|name| !envoy.is_active(name));
+            self.vanished.retain(|name| !envoy.is_active(name));
+        }
         let mut used = BTreeSet::new();
         for form in envoy.users() {
             let user = &form.resource.name;
@@ -212,6 +284,7 @@ impl Judge {
                 let excused = envoy.is_active(cluster)
                     || self.overdue.contains(cluster)
                     || self.vanished.contains(cluster)
+                    || self.late.contains(cluster)
                     || self.rejected.contains(&(ResourceType::Cluster, cluster.clone()));
                 if !excused {
                     return Err(format!("{user} is in use and names cluster {cluster}, which is not usable"));
@@ -223,11 +296,12 @@ impl Judge {
         }
         self.stopped.retain(|cluster, since| !used.contains(cluster) && now < *since + setup.limits.grace_ms);
         self.used = used;
-        self.check_age(setup, sealed, now)
+        self.check_age(setup, envoy, sealed, now)
     }
 
     /// A newer seal is there.
     pub(super) fn sealed(&mut self, setup: &Setup, old: &Sealed, new: &Sealed, now: Millis) {
+        self.brought.clear();
         for name in setup.names(old, ResourceType::Table) {
             let version = |sealed| setup.resource(sealed, ResourceType::Table, &name).map(|it| it.version.to_string());
             let (old, new) = (version(old), version(new));
@@ -239,15 +313,13 @@ impl Judge {
     }
 
     /// The form of a table that was sent last is not older than two waits: its own, and that of the next.
-    fn check_age(&self, setup: &Setup, sealed: &Sealed, now: Millis) -> Result<(), String> {
+    fn check_age(&self, setup: &Setup, envoy: &Envoy, sealed: &Sealed, now: Millis) -> Result<(), String> {
         for name in setup.names(sealed, ResourceType::Table) {
             let Some(told) = self.told.get(&(ResourceType::Table, name.clone())) else { continue };
             let since = self.ceased.get(&(name.clone(), told.clone()));
             if let Some(since) = since.filter(|since| now > **since + 2 * setup.limits.pin_ms) {
-                let parked = setup.resource(sealed, ResourceType::Table, &name).is_some_and(|wanted| {
-                    self.known_bad.contains(&(ResourceType::Table, name.clone(), wanted.version.to_string()))
-                });
-                if !parked {
+                let wanted = setup.resource(sealed, ResourceType::Table, &name);
+                if wanted.is_none_or(|wanted| !envoy.rejects_entry(&setup.catalog.form(ResourceType::Table, &wanted))) {
                     return Err(format!("table {name} is {} ms old", now - since));
                 }
             }
@@ -257,8 +329,13 @@ impl Judge {
 
     /// Nothing is on its way and nothing falls due: the client holds what is sealed, but for what it rejected.
     pub(super) fn check_rest(&self, setup: &Setup, envoy: &Envoy, sealed: &Sealed) -> Result<(), String> {
-        let rejects = |kind: ResourceType, name: &Name| self.rejected.contains(&(kind, name.clone()));
-        let any_listener = self.rejected.iter().any(|(kind, _)| *kind == ResourceType::Listener);
+        let is_bad = |kind: ResourceType, name: &Name| {
+            let bad = envoy.bad.get(&(kind, name.clone()));
+            let wanted = setup.resource(sealed, kind, name);
+            bad.is_some_and(|bad| wanted.is_some_and(|wanted| bad.version == wanted.version))
+        };
+        let bad_listener =
+            setup.names(sealed, ResourceType::Listener).iter().any(|it| is_bad(ResourceType::Listener, it));
         for kind in ResourceType::ALL {
             let wanted: BTreeMap<Name, String> = setup
                 .names(sealed, kind)
@@ -272,19 +349,39 @@ impl Judge {
             let held = held(envoy, kind);
             let names: BTreeSet<&Name> = wanted.keys().chain(held.keys()).collect();
             for name in names.into_iter().filter(|name| wanted.get(*name) != held.get(*name)) {
-                let excused = rejects(kind, name)
-                    || kind == ResourceType::Endpoints && rejects(ResourceType::Cluster, name)
-                    || matches!(kind, ResourceType::Table | ResourceType::Secret) && any_listener;
+                // What was to go stays while a rejected table names it, or if the response that let it go was rejected.
+                let named = self.distrusted && self.used.contains(name);
+                let excused = is_bad(kind, name)
+                    || self.is_blind && self.rejected.contains(&(kind, name.clone()))
+                    || match kind {
+                        ResourceType::Cluster => !wanted.contains_key(name) && named,
+                        ResourceType::Endpoints => {
+                            is_bad(ResourceType::Cluster, name) || !wanted.contains_key(name) && named
+                        }
+                        ResourceType::Table => bad_listener || self.is_healed(setup, envoy, sealed, name),
+                        ResourceType::Secret => bad_listener,
+                        ResourceType::Listener => false,
+                    };
                 if !excused {
                     let (held, wanted) = (held.get(name), wanted.get(name));
                     return Err(format!("at rest with {} {name}: {held:?} instead of {wanted:?}", kind.short()));
                 }
             }
         }
-        match envoy.clusters.iter().find(|(name, it)| it.warming.is_some() && !rejects(ResourceType::Cluster, name)) {
+        match envoy.clusters.iter().find(|(_, it)| it.warming.is_some()) {
             Some((name, _)) => Err(format!("at rest while cluster {name} warms")),
             None => Ok(()),
         }
+    }
+
+    /// Whether a table has all but the entries that the client rejects.
+    fn is_healed(&self, setup: &Setup, envoy: &Envoy, sealed: &Sealed, name: &Name) -> bool {
+        let Some(wanted) = setup.resource(sealed, ResourceType::Table, name) else { return false };
+        let wanted = setup.catalog.form(ResourceType::Table, &wanted);
+        let held = envoy.tables.get(name).and_then(Option::as_ref);
+        let has = |entry: &Version| held.is_some_and(|held| held.names.entries.contains(entry));
+        envoy.rejects_entry(&wanted)
+            && wanted.names.entries.iter().all(|entry| envoy.bad_entries.contains(entry) || has(entry))
     }
 }
 

@@ -4,7 +4,7 @@ use super::canonical;
 use super::catalog::Catalog;
 use super::envoy::{Envoy, Verdict, kind_of};
 use super::judge::Judge;
-use crate::session::{Client, Limits, Protocol, Reply, Request, Response, Session};
+use crate::session::{Client, Limits, Protocol, Rejections, Reply, Request, Response, Session};
 use crate::tests::world::GATEWAY;
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,6 +14,9 @@ use tidegate_xds::{Resource, Sealed};
 
 /// Time of the beginning. Large, so that times can be told from other numbers in a text.
 pub(super) const BEGINNING: Millis = 1_000_000_000;
+
+/// What falls due later than this never does.
+const ENDLESS: Millis = 1_000_000;
 
 /// Types that Envoy processes in the order of the stream; the other types overtake each other. Endpoints that overtook
 /// their cluster would be ignored, and accepted.
@@ -40,11 +43,11 @@ pub(super) struct Setup {
     pub(super) rejections: u8,
     /// How often the stream may break.
     pub(super) reconnects: u8,
-    /// How often one form may be rejected on one stream.
-    pub(super) max_rejections: u32,
+    /// How often a form may be sent again on one stream after a response that holds it was rejected: halving does.
+    pub(super) max_tries: u32,
     /// Time may also stop short of what falls due.
     pub(super) halts: bool,
-    gateway: NamespacedName,
+    pub(super) gateway: NamespacedName,
 }
 
 impl Setup {
@@ -52,7 +55,7 @@ impl Setup {
         let catalog = Catalog::of(&seals);
         let gateway = NamespacedName::parse(GATEWAY);
         let (rejections, reconnects, halts) = (0, 0, false);
-        Setup { protocol, limits, seals, catalog, rejections, reconnects, max_rejections: 2, halts, gateway }
+        Setup { protocol, limits, seals, catalog, rejections, reconnects, max_tries: 2, halts, gateway }
     }
 
     pub(super) fn names(&self, sealed: &Sealed, kind: ResourceType) -> Vec<Name> {
@@ -73,9 +76,9 @@ impl Setup {
         }
     }
 
-    fn session(&self, stream: u64) -> Session {
+    fn session(&self, stream: u64, known: &Rejections) -> Session {
         let id = ClientId { stream, node: Name::from("envoy") };
-        Session::new(self.protocol, Client { id, gateway: self.gateway.clone() }, self.limits)
+        Session::remembering(self.protocol, Client { id, gateway: self.gateway.clone() }, self.limits, known)
     }
 }
 
@@ -112,15 +115,28 @@ pub(super) struct State {
     rejections: u8,
     reconnects: u8,
     overdue: u64,
+    /// What outlives the stream.
+    remembered: Rejections,
 }
 
 /// All that decides what comes next.
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The session comes on its own.
-        let State { session: _, envoy, to_client, to_server, judge, now: _, seals, rejections, reconnects, overdue: _ } =
-            self;
-        write!(f, "{envoy:?}{to_client:?}{to_server:?}{judge:?}{seals} {rejections} {reconnects}")
+        let State {
+            session: _,
+            envoy,
+            to_client,
+            to_server,
+            judge,
+            now: _,
+            seals,
+            rejections,
+            reconnects,
+            overdue: _,
+            remembered,
+        } = self;
+        write!(f, "{envoy:?}{to_client:?}{to_server:?}{judge:?}{remembered:?}{seals} {rejections} {reconnects}")
     }
 }
 
@@ -129,7 +145,7 @@ impl State {
     pub(super) fn cold(setup: &Setup) -> Self {
         let mut envoy = Envoy::new(setup.protocol);
         let to_server = envoy.connect().into();
-        let mut session = setup.session(1);
+        let mut session = setup.session(1, &Rejections::default());
         assert!(session.on_sealed(setup.seals[0].clone(), BEGINNING).is_empty());
         State {
             session,
@@ -142,6 +158,7 @@ impl State {
             rejections: setup.rejections,
             reconnects: setup.reconnects,
             overdue: 0,
+            remembered: Rejections::default(),
         }
     }
 
@@ -177,7 +194,7 @@ impl State {
             let number = u8::try_from(number).unwrap();
             events.push(Event::Process(number, Verdict::Good));
             if self.rejections > 0 {
-                let verdicts = self.envoy.verdicts(response);
+                let verdicts = self.envoy.verdicts(response, &setup.catalog);
                 events.extend(verdicts.into_iter().map(|verdict| Event::Process(number, verdict)));
             }
         }
@@ -187,7 +204,7 @@ impl State {
         if self.seals < setup.seals.len() {
             events.push(Event::Seal);
         }
-        if let Some(at) = self.session.deadline() {
+        if let Some(at) = self.session.deadline().filter(|at| *at < self.now + ENDLESS) {
             events.push(Event::Due);
             if setup.halts && at > self.now + 1 {
                 events.push(Event::Halt);
@@ -208,7 +225,7 @@ impl State {
             Event::Process(number, verdict) => self.process(setup, usize::from(number), verdict)?,
             Event::Request => {
                 let request = self.to_server.pop_front().ok_or("no request")?;
-                self.judge.asked(&request);
+                self.judge.asked(&request, self.now);
                 let replies = self.session.on_request(request, self.now);
                 self.take(setup, replies)?;
             }
@@ -221,6 +238,7 @@ impl State {
             }
             Event::Due => {
                 self.now = self.session.deadline().ok_or("nothing falls due")?;
+                self.judge.waited(setup, self.now);
                 let replies = self.session.on_timer(self.now);
                 self.take(setup, replies)?;
             }
@@ -230,16 +248,20 @@ impl State {
                 self.reconnects -= 1;
                 self.to_client.clear();
                 self.to_server = self.envoy.connect().into();
-                self.session = setup.session(2);
+                self.session = setup.session(2, &self.remembered);
                 self.overdue = 0;
-                self.judge.connected(setup, &self.envoy, &setup.seals[self.seals - 1]);
+                self.judge.connected(setup, &self.envoy, self.to_server.len(), self.now);
                 let replies = self.session.on_sealed(setup.seals[self.seals - 1].clone(), self.now);
                 self.take(setup, replies)?;
             }
         }
         let sealed = &setup.seals[self.seals - 1];
-        self.judge.check(setup, &self.envoy, sealed, self.now)?;
-        if self.is_at_rest() { self.judge.check_rest(setup, &self.envoy, sealed) } else { Ok(()) }
+        self.judge.check(setup, &self.envoy, sealed, (self.now, self.to_client.is_empty()))?;
+        match (self.is_silent(), self.session.deadline()) {
+            (true, None) => self.judge.check_rest(setup, &self.envoy, sealed),
+            (true, Some(at)) if at >= self.now + ENDLESS => Err("both wait, and only the bound can help".to_owned()),
+            (true, Some(_)) | (false, _) => Ok(()),
+        }
     }
 
     fn process(&mut self, setup: &Setup, number: usize, verdict: Verdict) -> Result<(), String> {
@@ -249,17 +271,18 @@ impl State {
             self.rejections -= 1;
         }
         let outcome = self.envoy.process(&response, verdict, &setup.catalog);
-        self.judge.processed(setup, &response, &outcome, &self.envoy, self.now)?;
+        self.judge.processed(setup, &response, &outcome, self.now)?;
         self.to_server.extend(outcome.requests);
         Ok(())
     }
 
     /// Nothing is on its way and nothing falls due.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.to_client.is_empty()
-            && self.to_server.is_empty()
-            && self.session.deadline().is_none()
-            && self.envoy.draining.is_empty()
+        self.is_silent() && self.session.deadline().is_none()
+    }
+
+    fn is_silent(&self) -> bool {
+        self.to_client.is_empty() && self.to_server.is_empty() && self.envoy.draining.is_empty()
     }
 
     fn take(&mut self, setup: &Setup, replies: Vec<Reply>) -> Result<(), String> {
@@ -269,13 +292,16 @@ impl State {
         for reply in replies {
             match reply {
                 Reply::Send(response) => {
-                    self.judge.sent(setup, &response)?;
+                    self.judge.sent(setup, &response, &self.envoy)?;
                     if late {
-                        self.judge.sent_overdue(setup, &response, &self.envoy);
+                        let (envoy, wire) = (&self.envoy, &self.to_client);
+                        let clusters = wire.iter().any(|it| kind_of(it) == ResourceType::Cluster);
+                        self.judge.sent_overdue(setup, &response, |name| !clusters && envoy.is_active(name));
                     }
                     self.to_client.push_back(response);
                 }
                 Reply::Observe(_) => {}
+                Reply::Remember(rejections) => self.remembered = rejections,
                 Reply::Close(close) => return Err(close.to_string()),
             }
         }

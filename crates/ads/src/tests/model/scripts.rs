@@ -19,6 +19,11 @@ fn script(name: &'static str, edits: &[fn(&mut World)]) -> Script {
     Script { name, seals: seals.collect() }
 }
 
+/// All of them.
+pub(super) fn all() -> [Script; 6] {
+    [flap(), rewarm(), shop(), listeners(), churn(), secrets()]
+}
+
 /// A second listener with a table of its own.
 fn other(world: &mut World, table: &str, cluster: &str) {
     world.tables.retain(|name, _| name == "http");
@@ -27,7 +32,7 @@ fn other(world: &mut World, table: &str, cluster: &str) {
 }
 
 /// Two tables, three clusters: a route changes its target, a Service comes with its route, another goes with its own.
-pub(super) fn shop() -> Script {
+fn shop() -> Script {
     script(
         "shop",
         &[
@@ -35,32 +40,48 @@ pub(super) fn shop() -> Script {
                 world.route("x.example", &["a"]);
                 other(world, "other", "b");
             },
-            |world| drop(world.route("x.example", &["b"])),
-            |world| drop(world.route("y.example", &["c"])),
-            |world| drop(world.unroute("y.example")),
+            |world| {
+                world.route("x.example", &["b"]);
+            },
+            |world| {
+                world.route("y.example", &["c"]);
+            },
+            |world| {
+                world.unroute("y.example");
+            },
         ],
     )
 }
 
 /// A route comes and goes and comes back within the grace.
-pub(super) fn flap() -> Script {
+fn flap() -> Script {
     script(
         "flap",
         &[
-            |world| drop(world.route("x.example", &["a"])),
-            |world| drop(world.route("x.example", &["b"])),
-            |world| drop(world.route("x.example", &["a"])),
+            |world| {
+                world.route("x.example", &["a"]);
+            },
+            |world| {
+                world.route("x.example", &["b"]);
+            },
+            |world| {
+                world.route("x.example", &["a"]);
+            },
         ],
     )
 }
 
 /// A cluster changes its form, once with its endpoints and once alone, while another comes.
-pub(super) fn rewarm() -> Script {
+fn rewarm() -> Script {
     script(
         "rewarm",
         &[
-            |world| drop(world.route("x.example", &["a"])),
-            |world| drop(world.h2.insert("a".to_owned())),
+            |world| {
+                world.route("x.example", &["a"]);
+            },
+            |world| {
+                world.h2.insert("a".to_owned());
+            },
             |world| {
                 world.h2.clear();
                 world.endpoints("a", &["10.0.0.2"]).route("y.example", &["b"]);
@@ -70,7 +91,7 @@ pub(super) fn rewarm() -> Script {
 }
 
 /// A listener moves to another table with other clusters, and goes.
-pub(super) fn listeners() -> Script {
+fn listeners() -> Script {
     script(
         "listeners",
         &[
@@ -88,20 +109,28 @@ pub(super) fn listeners() -> Script {
 }
 
 /// Every seal brings a Service and moves the route to it.
-pub(super) fn churn() -> Script {
+fn churn() -> Script {
     script(
         "churn",
         &[
-            |world| drop(world.route("x.example", &["a"])),
-            |world| drop(world.route("x.example", &["b"])),
-            |world| drop(world.route("x.example", &["c"])),
-            |world| drop(world.route("x.example", &["d"])),
+            |world| {
+                world.route("x.example", &["a"]);
+            },
+            |world| {
+                world.route("x.example", &["b"]);
+            },
+            |world| {
+                world.route("x.example", &["c"]);
+            },
+            |world| {
+                world.route("x.example", &["d"]);
+            },
         ],
     )
 }
 
 /// A certificate is rotated, and its listener goes.
-pub(super) fn secrets() -> Script {
+fn secrets() -> Script {
     script(
         "secrets",
         &[

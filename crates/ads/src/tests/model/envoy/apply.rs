@@ -25,6 +25,7 @@ impl Envoy {
                 let others = response.resources.iter().enumerate().filter(|(at, _)| *at != usize::from(index));
                 (others.map(|(_, resource)| resource).collect(), Some(&response.resources[usize::from(index)]))
             }
+            Verdict::Entry(_) => (Vec::new(), response.resources.first()),
             Verdict::Partial(index) => {
                 let (before, rest) = response.resources.split_at(usize::from(index));
                 (before.iter().collect(), rest.first())
@@ -37,7 +38,7 @@ impl Envoy {
                 let removed = response.removed.iter().filter(|_| verdict == Verdict::Good);
                 let ended = match verdict {
                     Verdict::Refused(_) => response.resources.iter().map(|it| &it.name).collect(),
-                    Verdict::Good | Verdict::Named(_) | Verdict::Partial(_) => {
+                    Verdict::Good | Verdict::Named(_) | Verdict::Partial(_) | Verdict::Entry(_) => {
                         bad.map(|bad| &bad.name).into_iter().chain(removed).collect()
                     }
                 };
@@ -46,15 +47,15 @@ impl Envoy {
             ResourceType::Listener => self.apply_listeners(response, good, catalog),
             ResourceType::Secret => {
                 for secret in good {
-                    let known = self.bad.get(&(kind, secret.name.clone()));
-                    // The identical bad secret again: accepted, and the old one stays.
-                    if known.is_some_and(|bad| bad.version == secret.version) {
+                    if self.deaf.contains(&(secret.name.clone(), secret.version)) {
                         continue;
                     }
+                    self.deaf.retain(|(name, _)| *name != secret.name);
                     if self.wanted(kind).contains(&secret.name) {
                         self.secrets.insert(secret.name.clone(), Some(secret.clone()));
                     }
                 }
+                self.deaf.extend(bad.map(|bad| (bad.name.clone(), bad.version)));
                 if let Some(bad) = bad.filter(|bad| self.wanted(kind).contains(&bad.name)) {
                     self.secrets.entry(bad.name.clone()).or_default();
                 }
