@@ -45,7 +45,7 @@ struct Server {
 
 impl Server {
     fn start(services: usize) -> Self {
-        let shape = Shape { services, routes: services, gateways: 1, ..Shape::default() };
+        let shape = Shape { namespaces: 10, services, routes: services, gateways: 1, ..Shape::default() };
         let cluster = Cluster::start(shape);
         let (sealed, receiver) = watch::channel(Some(cluster.sealed.clone()));
         let config = Config { max_clients: 100_000, ..Config::default() };
