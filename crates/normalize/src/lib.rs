@@ -35,6 +35,8 @@ mod gateway_class;
 
 mod gateway;
 
+mod route;
+
 mod http_route;
 
 mod reference_grant;
