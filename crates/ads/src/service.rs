@@ -43,6 +43,9 @@ pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
 pub struct Config {
     /// How long a cluster stays after its last use at a client, in milliseconds; 0 is allowed.
     pub grace_ms: Millis,
+    /// How long Envoys drain the connections of a listener that was replaced, in milliseconds: until then they may use
+    /// what it named.
+    pub drain_ms: Millis,
     /// How long a listener or table waits for clusters that are new to a client, in milliseconds.
     pub pin_ms: Millis,
     /// In which order clients learn things; anything but the default is for tests.
@@ -72,6 +75,7 @@ impl Default for Config {
         let limits = Limits::default();
         Config {
             grace_ms: limits.grace_ms,
+            drain_ms: limits.drain_ms,
             pin_ms: limits.pin_ms,
             sequencing: Sequencing::default(),
             max_clients: 10_000,

@@ -32,7 +32,7 @@ mod target;
 
 pub use books::RejectedResource;
 pub use isolation::Rejections;
-pub use message::{Ask, Client, Close, Limits, Protocol, Reply, Request, Response, Sequencing, TypeUrl};
+pub use message::{Ask, Client, Close, Limits, Protocol, Reply, Request, Response, Rule, Sequencing, TypeUrl};
 pub use tables::{EntryForm, RejectedEntry};
 
 use books::{Books, Opened, Opening, Sent};
@@ -101,6 +101,8 @@ pub struct Session {
     unremembered: bool,
     /// What the client may be using has changed since `due` was looked at.
     uses_changed: bool,
+    /// The client brings listeners from an earlier stream.
+    brings_listeners: bool,
     /// The client holds clusters that we cannot know before it names them in a request for endpoints; since when.
     cautious: Option<Millis>,
     next_nonce: u64,
@@ -180,6 +182,7 @@ impl Session {
             untold: false,
             unremembered: false,
             uses_changed: false,
+            brings_listeners: false,
             cautious: None,
             next_nonce: 1,
             overdue_pins: 0,
@@ -261,7 +264,7 @@ impl Session {
     #[must_use]
     pub fn deadline(&self) -> Option<Millis> {
         let pins = self.gates.0.iter().flat_map(|gate| gate.pins.values()).map(|pin| pin.deadline);
-        let settled = self.uses_changed.then(|| self.settled_at());
+        let settled = (self.uses_changed || self.listeners_wait()).then(|| self.settled_at());
         let cautious = self.cautious.map(|since| since + self.limits.pin_ms);
         pins.chain(self.due.values().copied()).chain(settled).chain(cautious).filter(|at| *at > self.now).min()
     }
@@ -376,13 +379,15 @@ impl Session {
 
     fn take_subscription(&mut self, kind: ResourceType, ask: Ask) {
         let first = !self.books[kind].subscription.seen();
+        let target = &self.target;
+        let share = |name: Name| target.get(kind, &name).map_or(name, |resource| resource.name.clone());
         let subscription = &mut self.books[kind].subscription;
         let (change, opening) = match ask {
             Ask::Sotw { version, names } => {
-                (subscription.replace(kind, &names), Opening { version, ..Opening::default() })
+                (subscription.replace(kind, &names, share), Opening { version, ..Opening::default() })
             }
             Ask::Delta { subscribe, unsubscribe, initial } => {
-                (subscription.update(kind, subscribe, unsubscribe), Opening { initial, ..Opening::default() })
+                (subscription.update(kind, subscribe, unsubscribe, share), Opening { initial, ..Opening::default() })
             }
         };
         match &self.books[kind].opened {

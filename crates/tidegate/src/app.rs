@@ -83,6 +83,8 @@ pub struct AppConfig {
     pub controller: String,
     /// How long a cluster stays after its last use is gone.
     pub grace: Duration,
+    /// How long Envoys drain the connections of a listener that was replaced.
+    pub drain: Duration,
     /// In which order clients learn things. No flag sets it: anything but the default is for tests.
     pub sequencing: Sequencing,
     /// How long an entry may keep its previous target while the new one has no usable endpoint; none holds nothing.
@@ -110,6 +112,7 @@ impl AppConfig {
     fn for_ads(&self, vault: Vault) -> anyhow::Result<tidegate_ads::Config> {
         Ok(tidegate_ads::Config {
             grace_ms: u64::try_from(self.grace.as_millis())?,
+            drain_ms: u64::try_from(self.drain.as_millis())?,
             sequencing: self.sequencing,
             max_clients: self.limits.clients,
             max_names: self.limits.names,

@@ -171,6 +171,7 @@ impl StreamBody {
         let config = &self.shared.config;
         let limits = Limits {
             grace_ms: config.grace_ms,
+            drain_ms: config.drain_ms,
             pin_ms: config.pin_ms,
             max_names: config.max_names,
             ..Limits::default()

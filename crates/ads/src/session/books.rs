@@ -151,6 +151,8 @@ pub(crate) struct Books {
     pub(crate) must_answer: bool,
     /// The client may hold resources whose very names are not known, until it accepts a complete response.
     pub(crate) holds_unlisted: bool,
+    /// Something was sent on this stream.
+    pub(crate) has_sent: bool,
     /// Hash over what the client holds.
     pub(crate) fold: Fold,
     /// Version of the last response.
@@ -258,6 +260,7 @@ impl Books {
 
     /// Remembers a response. While a client answers none, the oldest two become one, so that there is a bound.
     pub(crate) fn remember(&mut self, sent: Sent, max_inflight: usize) {
+        self.has_sent = true;
         self.sent_version.clone_from(&sent.version);
         self.inflight.push_back(sent);
         if self.inflight.len() > max_inflight.max(1)

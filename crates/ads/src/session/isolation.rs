@@ -10,7 +10,7 @@ use super::books::{Held, RejectedResource, Sent, SentChange};
 use super::rejection;
 use super::tables::{EntryForm, RejectedEntry};
 use super::target::Target;
-use super::{Protocol, Reply, Session};
+use super::{Protocol, Reply, Rule, Session};
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_model::{Name, Observation, Refusal, ResourceType};
 
@@ -62,6 +62,8 @@ impl Session {
             ResourceType::Listener | ResourceType::Table => {
                 self.reject_tables(kind, &sent, &blame, &detail);
                 self.gates[kind].reject(sent.nonce, blame.nothing_applied);
+                // What waits may hold what was rejected just now: it is planned anew.
+                blame.blamed.iter().for_each(|name| drop(self.gates[kind].pins.remove(name)));
                 self.uses_changed = true;
             }
             ResourceType::Endpoints => {
@@ -232,6 +234,9 @@ impl Session {
     }
 
     fn park(&mut self, kind: ResourceType, name: &Name, rejected: RejectedResource) {
+        if !self.has(Rule::Isolation) {
+            return;
+        }
         self.books[kind].park(name, rejected);
         if kind == ResourceType::Endpoints {
             // Nothing better will prove the cluster usable: with rejected endpoints it is active, and has none.

@@ -42,6 +42,29 @@ pub enum Sequencing {
     /// Everything at each seal, removals included: nothing waits for clusters, acceptance or grace. For tests that show
     /// what the rules prevent; nothing that a user can set leads here.
     Eager,
+    /// Ordered but for one rule. For tests that show what that rule prevents.
+    Without(Rule),
+}
+
+/// A rule of the order, as far as one can be left out by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// A listener or table waits for clusters that are new to the client.
+    AddBeforeUse,
+    /// A cluster is taken back when nothing that the client holds names it any more.
+    RemoveAfterUse,
+    /// Endpoints follow a cluster that changed.
+    Rewarm,
+    /// What is rejected is not sent again.
+    Isolation,
+    /// What waits stays as it is: newer forms wait behind it.
+    Pinning,
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Rule; 5] =
+        [Rule::AddBeforeUse, Rule::RemoveAfterUse, Rule::Rewarm, Rule::Isolation, Rule::Pinning];
 }
 
 /// Bounds of a session.

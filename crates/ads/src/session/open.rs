@@ -4,7 +4,7 @@ use super::books::{Held, Opened, Opening, RejectedResource};
 use super::fold::Fold;
 use super::gate::Accepted;
 use super::target::Target;
-use super::{Change, Protocol, Session};
+use super::{Change, Protocol, Rule, Session};
 use tidegate_model::{Name, ResourceType};
 use tidegate_xds::Resource;
 
@@ -18,6 +18,7 @@ impl Session {
         if !opening.is_warm() {
             self.forget_rejections(kind);
         }
+        self.brings_listeners |= kind == ResourceType::Listener && opening.is_warm();
         match kind {
             ResourceType::Cluster | ResourceType::Listener => self.open_whole(kind, &opening),
             ResourceType::Endpoints => self.open_endpoints(&opening),
@@ -97,7 +98,9 @@ impl Session {
                 books.missing = books.subscription.names().iter().filter(unknown).cloned().collect();
             }
             Protocol::Sotw => {
-                if self.brings_all(kind, &names, opening) {
+                // Who was sent listeners asks for what these name, which its version does not tell of.
+                let anew = self.books[ResourceType::Listener].has_sent;
+                if !anew && self.brings_all(kind, &names, opening) {
                     return;
                 }
                 for name in &names {
@@ -272,6 +275,9 @@ impl Session {
             return;
         }
         let wanted = self.target.get(kind, name);
+        // State of the world: the version that the client would bring to another stream must not tell of what it lets go.
+        let by_name = matches!(kind, ResourceType::Secret | ResourceType::Table);
+        self.books[kind].must_answer |= by_name && self.protocol == Protocol::Sotw && self.books[kind].holds(name, wanted);
         match kind {
             ResourceType::Endpoints if wanted.is_some() => {
                 self.books[kind].put(name, Held::Nothing, wanted);
@@ -333,7 +339,7 @@ impl Session {
                     ResourceType::Endpoints | ResourceType::Secret => {}
                     ResourceType::Listener | ResourceType::Table => {
                         let current = !self.books[kind].behind.contains_key(&name);
-                        if wanted.is_none() || current {
+                        if wanted.is_none() || current || !self.has(Rule::Pinning) {
                             self.gates[kind].pins.remove(&name);
                         }
                         if let Some(user) = newer.user(kind, &name).filter(|_| current) {

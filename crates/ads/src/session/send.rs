@@ -5,7 +5,7 @@ use super::fold::Fold;
 use super::gate::Pin;
 use super::tables::TableVerdict;
 use super::target::User;
-use super::{Protocol, Reply, Response, Sequencing, Session, TypeUrl};
+use super::{Protocol, Reply, Response, Rule, Sequencing, Session, TypeUrl};
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeSet;
 use tidegate_model::{Name, ResourceType};
@@ -39,6 +39,7 @@ impl Session {
                         ResourceType::Cluster if self.clusters_wait() => continue,
                         ResourceType::Cluster => self.cluster_steps(),
                         ResourceType::Endpoints => self.endpoint_steps(),
+                        ResourceType::Listener if self.listeners_wait() => continue,
                         ResourceType::Listener | ResourceType::Table => self.user_steps(kind),
                         ResourceType::Secret => self.secret_steps(),
                     };
@@ -120,8 +121,13 @@ impl Session {
         self.sequencing == Sequencing::Eager
     }
 
+    /// Whether the rule is in force. All are, but in tests.
+    pub(super) fn has(&self, rule: Rule) -> bool {
+        self.sequencing != Sequencing::Without(rule)
+    }
+
     fn is_due(&self, name: &Name) -> bool {
-        self.is_eager() || self.due.get(name).is_some_and(|at| *at <= self.now)
+        self.is_eager() || !self.has(Rule::RemoveAfterUse) || self.due.get(name).is_some_and(|at| *at <= self.now)
     }
 
     /// Whether the next response of clusters must wait, since it would take back what the client may be using.
@@ -140,6 +146,21 @@ impl Session {
         self.protocol == Protocol::Sotw
             && self.leaving().any(|(name, held)| *held == Held::Unknown && !self.is_due(name))
             && !self.needs_new_cluster()
+    }
+
+    /// Whether listeners wait for a client that comes back to say which tables it has: connections that drain may use one
+    /// which a new listener would then serve in its old form. It says so right after it asked for listeners, if it has any.
+    pub(super) fn listeners_wait(&self) -> bool {
+        let kind = ResourceType::Listener;
+        let may_be_new = |(name, held): (&Name, &Held)| match (held, self.target.user(kind, name)) {
+            (Held::Nothing | Held::Unknown, Some(User::Listener(listener))) => !listener.tables.is_empty(),
+            (Held::Nothing | Held::Unknown | Held::Listed(_) | Held::Form(_), _) => false,
+        };
+        self.brings_listeners
+            && !self.is_eager()
+            && self.now < self.settled_at()
+            && !self.books[ResourceType::Table].is_open()
+            && self.books[kind].behind.iter().any(may_be_new)
     }
 
     /// Whether a listener or table waits for a cluster that the client was never sent.
@@ -286,7 +307,7 @@ impl Session {
         let mut needs = user.clusters_beyond(self.gates[kind].newest(&name));
         needs.retain(|cluster| !self.is_usable(cluster) && !self.is_refused(cluster));
         let tables = self.stale_tables(kind, &name, &user);
-        if (needs.is_empty() && tables.is_empty()) || self.is_eager() {
+        if (needs.is_empty() && tables.is_empty()) || self.is_eager() || !self.has(Rule::AddBeforeUse) {
             return Some(Step { name, form: Some(user.resource().clone()), user: Some(user) });
         }
         let deadline = self.now + self.limits.pin_ms;
@@ -370,7 +391,8 @@ impl Session {
         match kind {
             ResourceType::Cluster if step.form.is_none() => self.forget_cluster(name),
             ResourceType::Cluster => {
-                if self.target.get(ResourceType::Endpoints, name).is_some() {
+                let rewarms = before == Held::Nothing || self.has(Rule::Rewarm);
+                if rewarms && self.target.get(ResourceType::Endpoints, name).is_some() {
                     self.owed.insert(name.clone());
                     if matches!(before, Held::Nothing | Held::Unknown) {
                         self.waiting.insert(name.clone(), None);

@@ -68,8 +68,9 @@ impl Subscription {
         &self.names
     }
 
-    /// Takes the names of a state-of-the-world request: they replace what was asked for.
-    pub(crate) fn replace(&mut self, kind: ResourceType, names: &[String]) -> Change {
+    /// Takes the names of a state-of-the-world request: they replace what was asked for. `share` may give a name that
+    /// is kept elsewhere already: of thousands of clients each asks for every cluster.
+    pub(crate) fn replace(&mut self, kind: ResourceType, names: &[String], share: impl Fn(Name) -> Name) -> Change {
         let first = !std::mem::replace(&mut self.seen, true);
         if names.is_empty() && has_legacy_wildcard(kind) && (first || (self.wildcard && self.legacy)) {
             return self.become_wildcard(true);
@@ -77,7 +78,7 @@ impl Subscription {
         if !first && !self.wildcard && self.asks_for_exactly(names) {
             return Change::default();
         }
-        let mut wanted: BTreeSet<Name> = names.iter().map(Name::from).collect();
+        let mut wanted: BTreeSet<Name> = names.iter().map(|name| share(Name::from(name))).collect();
         let wildcard = wanted.remove(WILDCARD);
         let mut change = if wildcard { self.become_wildcard(false) } else { self.end_wildcard() };
         change.added.extend(wanted.difference(&self.names).cloned());
@@ -92,8 +93,14 @@ impl Subscription {
         names.len() == self.names.len() && names.iter().zip(&self.names).all(|(new, old)| *new == **old)
     }
 
-    /// Takes the names of a delta request.
-    pub(crate) fn update(&mut self, kind: ResourceType, subscribe: Vec<Name>, unsubscribe: Vec<Name>) -> Change {
+    /// Takes the names of a delta request; `share` as in [`Subscription::replace`].
+    pub(crate) fn update(
+        &mut self,
+        kind: ResourceType,
+        subscribe: Vec<Name>,
+        unsubscribe: Vec<Name>,
+        share: impl Fn(Name) -> Name,
+    ) -> Change {
         let first = !std::mem::replace(&mut self.seen, true);
         let mut change = Change::default();
         if first && subscribe.is_empty() && has_legacy_wildcard(kind) {
@@ -106,7 +113,7 @@ impl Subscription {
                 change.removed.push(name);
             }
         }
-        for name in subscribe {
+        for name in subscribe.into_iter().map(share) {
             if name == WILDCARD {
                 change.wildcard_added |= self.become_wildcard(false).wildcard_added;
             } else if self.names.insert(name.clone()) {
@@ -138,6 +145,19 @@ mod tests {
     use super::*;
     use ResourceType::{Cluster, Endpoints};
 
+    fn replace(subscription: &mut Subscription, kind: ResourceType, names: &[String]) -> Change {
+        subscription.replace(kind, names, |name| name)
+    }
+
+    fn update(
+        subscription: &mut Subscription,
+        kind: ResourceType,
+        subscribe: Vec<Name>,
+        unsubscribe: Vec<Name>,
+    ) -> Change {
+        subscription.update(kind, subscribe, unsubscribe, |name| name)
+    }
+
     fn names(texts: &[&str]) -> Vec<Name> {
         texts.iter().map(|text| Name::from(*text)).collect()
     }
@@ -149,27 +169,27 @@ mod tests {
     #[test]
     fn the_same_names_again_change_nothing_in_any_order() {
         let mut sotw = Subscription::default();
-        sotw.replace(Endpoints, &texts(&["a", "b"]));
-        assert_eq!(sotw.replace(Endpoints, &texts(&["a", "b"])), Change::default());
-        assert_eq!(sotw.replace(Endpoints, &texts(&["b", "a"])), Change::default());
-        assert_eq!(sotw.replace(Endpoints, &texts(&["a", "c"])).added, names(&["c"]));
+        replace(&mut sotw, Endpoints, &texts(&["a", "b"]));
+        assert_eq!(replace(&mut sotw, Endpoints, &texts(&["a", "b"])), Change::default());
+        assert_eq!(replace(&mut sotw, Endpoints, &texts(&["b", "a"])), Change::default());
+        assert_eq!(replace(&mut sotw, Endpoints, &texts(&["a", "c"])).added, names(&["c"]));
     }
 
     #[test]
     fn an_empty_first_request_for_clusters_asks_for_everything_and_empty_ones_keep_it() {
         let mut sotw = Subscription::default();
-        assert!(sotw.replace(Cluster, &[]).wildcard_added);
-        assert_eq!(sotw.replace(Cluster, &[]), Change::default());
+        assert!(replace(&mut sotw, Cluster, &[]).wildcard_added);
+        assert_eq!(replace(&mut sotw, Cluster, &[]), Change::default());
         assert!(sotw.covers("anything"));
         let mut delta = Subscription::default();
-        assert!(delta.update(Cluster, vec![], vec![]).wildcard_added);
-        assert_eq!(delta.update(Cluster, vec![], vec![]), Change::default());
+        assert!(update(&mut delta, Cluster, vec![], vec![]).wildcard_added);
+        assert_eq!(update(&mut delta, Cluster, vec![], vec![]), Change::default());
     }
 
     #[test]
     fn an_empty_first_request_for_endpoints_asks_for_nothing() {
         let mut sotw = Subscription::default();
-        assert_eq!(sotw.replace(Endpoints, &[]), Change::default());
+        assert_eq!(replace(&mut sotw, Endpoints, &[]), Change::default());
         assert!(!sotw.covers("a"));
     }
 
@@ -177,8 +197,8 @@ mod tests {
     fn an_empty_list_after_names_takes_everything_back() {
         for kind in ResourceType::ALL {
             let mut sotw = Subscription::default();
-            sotw.replace(kind, &texts(&["a", "b"]));
-            let change = sotw.replace(kind, &[]);
+            replace(&mut sotw, kind, &texts(&["a", "b"]));
+            let change = replace(&mut sotw, kind, &[]);
             assert_eq!(change.removed, names(&["a", "b"]));
             assert!(!sotw.covers("a") && !sotw.is_wildcard());
         }
@@ -187,22 +207,22 @@ mod tests {
     #[test]
     fn the_explicit_wildcard_can_be_taken_back() {
         let mut delta = Subscription::default();
-        assert!(delta.update(Endpoints, names(&["*"]), vec![]).wildcard_added);
-        let change = delta.update(Endpoints, names(&["a"]), names(&["*"]));
+        assert!(update(&mut delta, Endpoints, names(&["*"]), vec![]).wildcard_added);
+        let change = update(&mut delta, Endpoints, names(&["a"]), names(&["*"]));
         assert!(change.wildcard_removed);
         assert!(delta.covers("a") && !delta.covers("b"));
         let mut sotw = Subscription::default();
-        assert!(sotw.replace(Cluster, &texts(&["*", "a"])).wildcard_added);
-        assert!(sotw.replace(Cluster, &texts(&["a"])).wildcard_removed);
+        assert!(replace(&mut sotw, Cluster, &texts(&["*", "a"])).wildcard_added);
+        assert!(replace(&mut sotw, Cluster, &texts(&["a"])).wildcard_removed);
         assert!(sotw.covers("a") && !sotw.covers("b"));
     }
 
     #[test]
     fn a_name_subscribed_twice_is_asked_for_again() {
         let mut delta = Subscription::default();
-        assert_eq!(delta.update(Endpoints, names(&["a"]), vec![]).added, names(&["a"]));
-        assert_eq!(delta.update(Endpoints, names(&["a"]), vec![]).again, names(&["a"]));
-        let both = delta.update(Endpoints, names(&["a"]), names(&["a"]));
+        assert_eq!(update(&mut delta, Endpoints, names(&["a"]), vec![]).added, names(&["a"]));
+        assert_eq!(update(&mut delta, Endpoints, names(&["a"]), vec![]).again, names(&["a"]));
+        let both = update(&mut delta, Endpoints, names(&["a"]), names(&["a"]));
         assert_eq!((both.added, both.removed, both.again), (vec![], vec![], names(&["a"])));
     }
 }

@@ -1,7 +1,7 @@
 //! The session against a model of Envoy, in every order in which the two can speak.
 //!
 //! `docs/design/wire-model.md` says what the model holds. The tests explore the small ones of the scripts whole and the
-//! others as far as 2,000 states reach; `TIDEGATE_MODEL=full` goes on to 400,000. `TIDEGATE_RUNS` is the number of random
+//! others as far as 2,000 states reach; `TIDEGATE_MODEL=400000` goes on to as many. `TIDEGATE_RUNS` is the number of random
 //! runs.
 
 mod canonical;
@@ -14,7 +14,7 @@ mod run;
 mod scripts;
 
 use super::harness::BOTH;
-use crate::session::{Limits, Protocol};
+use crate::session::{Limits, Protocol, Rule, Sequencing};
 use explore::{describe, explore};
 use run::{Setup, State};
 use scripts::Script;
@@ -32,8 +32,10 @@ struct Trouble {
     cold: bool,
 }
 
-fn is_full() -> bool {
-    std::env::var("TIDEGATE_MODEL").is_ok_and(|size| size == "full")
+/// How many states an exploration visits at most.
+fn most_states() -> usize {
+    let size = std::env::var("TIDEGATE_MODEL").ok();
+    size.map_or(2_000, |size| size.parse().expect("TIDEGATE_MODEL is a number of states"))
 }
 
 /// Explores the script whole, in one protocol.
@@ -45,8 +47,7 @@ fn explore_whole(script: &Script, protocol: Protocol, limits: Limits, trouble: T
         ..Setup::new(protocol, limits, script.seals.clone())
     };
     let start = if trouble.cold { State::cold(&setup) } else { State::running(&setup) };
-    let most = if is_full() { 400_000 } else { 2_000 };
-    let report = explore(&setup, start.clone(), most);
+    let report = explore(&setup, start.clone(), most_states());
     println!(
         "{} {protocol} {trouble:?} pin {}: {} states, {} steps, {} at rest, depth {}, whole: {}",
         script.name, limits.pin_ms, report.states, report.steps, report.at_rest, report.depth, report.complete
@@ -97,4 +98,39 @@ fn in_every_order_a_delta_client_may_reconnect() {
 fn in_every_order_and_at_any_time_a_client_may_reconnect_and_reject() {
     explore_all(Limits::default(), Trouble { reconnects: 1, ..CALM }, &BOTH);
     explore_all(Limits::default(), Trouble { reconnects: 1, rejections: 1, ..CALM }, &BOTH);
+}
+
+/// The shortest way to what goes wrong without the rule, over all scripts and both protocols, in words.
+fn harm_without(rule: Rule, limits: Limits, trouble: Trouble) -> Option<String> {
+    let mut shortest: Option<(usize, String)> = None;
+    for script in scripts::all() {
+        for protocol in BOTH {
+            let setup = Setup {
+                rejections: trouble.rejections,
+                halts: trouble.halts,
+                sequencing: Sequencing::Without(rule),
+                ..Setup::new(protocol, limits, script.seals.clone())
+            };
+            let start = State::running(&setup);
+            let Some((events, reason)) = explore(&setup, start.clone(), 20_000).found else { continue };
+            if shortest.as_ref().is_none_or(|(length, _)| events.len() < *length) {
+                let text = describe(&setup, &start, &events);
+                shortest = Some((events.len(), format!("{} {protocol}: {reason}\n{text}", script.name)));
+            }
+        }
+    }
+    shortest.map(|(_, text)| text)
+}
+
+#[test]
+fn each_rule_is_needed() {
+    for rule in Rule::ALL {
+        let (limits, trouble) = match rule {
+            Rule::AddBeforeUse | Rule::RemoveAfterUse | Rule::Rewarm => (PATIENT, CALM),
+            Rule::Isolation => (Limits::default(), Trouble { rejections: 1, ..CALM }),
+            Rule::Pinning => (Limits::default(), Trouble { halts: true, ..CALM }),
+        };
+        let harm = harm_without(rule, limits, trouble);
+        println!("without {rule:?}: {}", harm.unwrap_or_else(|| panic!("nothing goes wrong without {rule:?}")));
+    }
 }

@@ -37,6 +37,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:18000", value_parser = values::listen_address)]
     pub ads: SocketAddr,
 
+    /// How long the Envoys go on with the connections of a listener that was replaced: their --drain-time-s
+    #[arg(long, value_name = "TIME", default_value = "600s", value_parser = values::duration)]
+    pub envoy_drain: Duration,
+
     /// What every command that serves takes.
     #[command(flatten)]
     pub controller: ControllerArgs,
@@ -96,17 +100,23 @@ impl ServeArgs {
     ///
     /// When the directory is not there, or two flags exclude each other.
     pub fn validate(self) -> Result<AppConfig, Failure> {
-        self.controller.validate("--manifests ", &self.manifests, self.ads)
+        self.controller.validate("--manifests ", &self.manifests, self.ads, self.envoy_drain)
     }
 }
 
 impl ControllerArgs {
-    /// What is run on the directory `manifests`, which was named by `flag`.
+    /// What is run on the directory `manifests`, which was named by `flag`, for Envoys that drain as long as `drain`.
     ///
     /// # Errors
     ///
     /// When the directory is not there, or two flags exclude each other.
-    pub fn validate(self, flag: &str, manifests: &Path, ads: SocketAddr) -> Result<AppConfig, Failure> {
+    pub fn validate(
+        self,
+        flag: &str,
+        manifests: &Path,
+        ads: SocketAddr,
+        drain: Duration,
+    ) -> Result<AppConfig, Failure> {
         check_directory(flag, manifests)?;
         let limits = self.limits.validate()?;
         if self.poll.is_some_and(|interval| interval < MIN_POLL) {
@@ -133,6 +143,7 @@ impl ControllerArgs {
             workers: self.workers,
             controller: self.controller,
             grace: self.grace,
+            drain,
             sequencing: Sequencing::default(),
             retarget_hold: self.retarget_hold,
             limits,

@@ -66,7 +66,7 @@ pub struct StandaloneArgs {
 pub fn run(args: StandaloneArgs) -> Result<(), Failure> {
     let log_format = args.controller.log_format;
     logging::start(log_format).map_err(Failure::Usage)?;
-    let mut config = args.controller.validate("", &args.manifests, args.ads)?;
+    let mut config = args.controller.validate("", &args.manifests, args.ads, args.drain)?;
     serve::on_runtime(async move {
         let asked = asked_to_stop()?;
         tokio::pin!(asked);

@@ -4,7 +4,7 @@ use super::canonical;
 use super::catalog::Catalog;
 use super::envoy::{Envoy, Verdict, kind_of};
 use super::judge::Judge;
-use crate::session::{Client, Limits, Protocol, Rejections, Reply, Request, Response, Session};
+use crate::session::{Client, Limits, Protocol, Rejections, Reply, Request, Response, Sequencing, Session};
 use crate::tests::world::GATEWAY;
 use std::collections::VecDeque;
 use std::fmt;
@@ -47,6 +47,7 @@ pub(super) struct Setup {
     pub(super) max_tries: u32,
     /// Time may also stop short of what falls due.
     pub(super) halts: bool,
+    pub(super) sequencing: Sequencing,
     pub(super) gateway: NamespacedName,
 }
 
@@ -55,7 +56,8 @@ impl Setup {
         let catalog = Catalog::of(&seals);
         let gateway = NamespacedName::parse(GATEWAY);
         let (rejections, reconnects, halts) = (0, 0, false);
-        Setup { protocol, limits, seals, catalog, rejections, reconnects, max_tries: 2, halts, gateway }
+        let (max_tries, sequencing) = (2, Sequencing::default());
+        Setup { protocol, limits, seals, catalog, rejections, reconnects, max_tries, halts, sequencing, gateway }
     }
 
     pub(super) fn names(&self, sealed: &Sealed, kind: ResourceType) -> Vec<Name> {
@@ -78,7 +80,8 @@ impl Setup {
 
     fn session(&self, stream: u64, known: &Rejections) -> Session {
         let id = ClientId { stream, node: Name::from("envoy") };
-        Session::remembering(self.protocol, Client { id, gateway: self.gateway.clone() }, self.limits, known)
+        let client = Client { id, gateway: self.gateway.clone() };
+        Session::remembering(self.protocol, client, self.limits, known).with_sequencing(self.sequencing)
     }
 }
 
