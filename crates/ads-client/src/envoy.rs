@@ -229,6 +229,14 @@ impl Envoy {
         out
     }
 
+    /// Secrets and tables: forgets the version of the last response, as if there had been none. For what the
+    /// state-of-the-world protocol cannot tell: that a name was let go while a stream broke.
+    pub fn forget_version(&mut self, kind: ResourceType) {
+        if matches!(kind, ResourceType::Secret | ResourceType::Table) {
+            self.channel(kind).version.clear();
+        }
+    }
+
     /// Takes a response; returns what the client sends upon it.
     pub fn receive(&mut self, response: &Response) -> Vec<Request> {
         let Some(kind) = ResourceType::of_url(response.type_url()) else { return Vec::new() };

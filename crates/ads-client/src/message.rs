@@ -49,6 +49,17 @@ pub(crate) struct Item {
     pub(crate) bytes: Bytes,
 }
 
+impl Request {
+    /// The type that it asks for.
+    #[must_use]
+    pub fn type_url(&self) -> &str {
+        match self {
+            Request::Sotw(request) => &request.type_url,
+            Request::Delta(request) => &request.type_url,
+        }
+    }
+}
+
 impl Response {
     /// The type URL.
     #[must_use]

@@ -6,7 +6,7 @@ use crate::duration;
 use crate::metadata::Metadata;
 use crate::node::{Node, Report, quote};
 use crate::text::{GROUP, HOSTNAME, KIND, NAMESPACE, REF_NAME, SECTION_NAME, is_ip};
-pub(crate) use backends::{backends, target};
+pub(crate) use backends::backends;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{

@@ -63,8 +63,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 5] =
-        [Rule::AddBeforeUse, Rule::RemoveAfterUse, Rule::Rewarm, Rule::Isolation, Rule::Pinning];
+    pub const ALL: [Rule; 5] = [Rule::AddBeforeUse, Rule::RemoveAfterUse, Rule::Rewarm, Rule::Isolation, Rule::Pinning];
 }
 
 /// Bounds of a session.

@@ -277,7 +277,8 @@ impl Session {
         let wanted = self.target.get(kind, name);
         // State of the world: the version that the client would bring to another stream must not tell of what it lets go.
         let by_name = matches!(kind, ResourceType::Secret | ResourceType::Table);
-        self.books[kind].must_answer |= by_name && self.protocol == Protocol::Sotw && self.books[kind].holds(name, wanted);
+        self.books[kind].must_answer |=
+            by_name && self.protocol == Protocol::Sotw && self.books[kind].holds(name, wanted);
         match kind {
             ResourceType::Endpoints if wanted.is_some() => {
                 self.books[kind].put(name, Held::Nothing, wanted);

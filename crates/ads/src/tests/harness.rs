@@ -91,8 +91,13 @@ impl Harness {
     pub(super) fn reconnect(&mut self, sealed: Option<Arc<Sealed>>) {
         self.streams += 1;
         self.session = session(self.protocol, self.limits, self.streams, &self.rejections);
-        self.to_client.clear();
-        self.to_server.clear();
+        let answers = self.to_client.drain(..).map(|response| ResourceType::of_url(response.type_url()));
+        let lost: Vec<_> =
+            answers.chain(self.to_server.drain(..).map(|it| ResourceType::of_url(it.type_url()))).collect();
+        if self.protocol == Protocol::Sotw {
+            // A limit of the protocol, named in `docs/design/wire-model.md`.
+            lost.into_iter().flatten().for_each(|kind| self.envoy.forget_version(kind));
+        }
         self.to_server.extend(self.envoy.connect());
         self.sealed = sealed;
         if let Some(sealed) = self.sealed.clone() {

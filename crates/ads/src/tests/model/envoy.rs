@@ -121,7 +121,11 @@ impl Envoy {
     }
 
     /// Opens a stream, in place of the last one if there was one; what is held stays.
-    pub(super) fn connect(&mut self) -> Vec<Request> {
+    ///
+    /// `lost` are the types of what was on its way. In the state of the world the version of tables and secrets may then
+    /// tell of names that were let go, and a client that asks for one anew would not be answered: a limit of the protocol,
+    /// named in `docs/design/wire-model.md`; here such a client brings no version.
+    pub(super) fn connect(&mut self, lost: &BTreeSet<ResourceType>) -> Vec<Request> {
         self.withheld.clear();
         for channel in &mut self.channels {
             let old = std::mem::take(channel);
@@ -129,16 +133,8 @@ impl Envoy {
                 Channel { answered: old.answered, version: old.version, listed: old.listed, ..Channel::default() };
         }
         if self.protocol == Protocol::Sotw {
-            // A name that was let go and is asked for again has no answer yet, but the version says that it has: a limit
-            // of the protocol, named in `docs/design/wire-model.md`.
-            for kind in [ResourceType::Secret, ResourceType::Table] {
-                let lacks = self.wanted(kind).into_iter().any(|name| match kind {
-                    ResourceType::Secret => !self.secrets.contains_key(&name),
-                    _ => !self.tables.contains_key(&name),
-                });
-                if lacks {
-                    self.channels[kind as usize].version.clear();
-                }
+            for kind in lost.iter().filter(|kind| matches!(kind, ResourceType::Secret | ResourceType::Table)) {
+                self.channels[*kind as usize].version.clear();
             }
         }
         let mut out = Vec::new();

@@ -6,7 +6,7 @@ use super::envoy::{Envoy, Verdict, kind_of};
 use super::judge::Judge;
 use crate::session::{Client, Limits, Protocol, Rejections, Reply, Request, Response, Sequencing, Session};
 use crate::tests::world::GATEWAY;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use tidegate_model::{ClientId, Millis, Name, NamespacedName, ResourceType};
@@ -147,7 +147,7 @@ impl State {
     /// A client that has just connected to a session that has the first seal.
     pub(super) fn cold(setup: &Setup) -> Self {
         let mut envoy = Envoy::new(setup.protocol);
-        let to_server = envoy.connect().into();
+        let to_server = envoy.connect(&BTreeSet::new()).into();
         let mut session = setup.session(1, &Rejections::default());
         assert!(session.on_sealed(setup.seals[0].clone(), BEGINNING).is_empty());
         State {
@@ -249,8 +249,10 @@ impl State {
             Event::Drained => self.to_server.extend(self.envoy.drained()),
             Event::Reconnect => {
                 self.reconnects -= 1;
-                self.to_client.clear();
-                self.to_server = self.envoy.connect().into();
+                let asked = self.to_server.drain(..).filter_map(|it| ResourceType::of_url(it.type_url.as_str()));
+                let lost: BTreeSet<ResourceType> =
+                    self.to_client.drain(..).map(|it| kind_of(&it)).chain(asked).collect();
+                self.to_server = self.envoy.connect(&lost).into();
                 self.session = setup.session(2, &self.remembered);
                 self.overdue = 0;
                 self.judge.connected(setup, &self.envoy, self.to_server.len(), self.now);
