@@ -6,60 +6,71 @@
 
 use std::collections::BTreeSet;
 
-/// The suspects: one of them at least is bad, as far as is known. Whoever is not among them is tried when there are
-/// none.
+/// The suspects. Whoever is not among them is tried when there are none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Halving<K>(BTreeSet<K>);
+pub(crate) struct Halving<K> {
+    suspects: BTreeSet<K>,
+    /// Whether one of them at least is bad, as far as is known. If not, the last one is tried too before it is blamed.
+    certain: bool,
+}
 
 impl<K> Default for Halving<K> {
     fn default() -> Self {
-        Halving(BTreeSet::new())
+        Halving { suspects: BTreeSet::new(), certain: true }
     }
 }
 
 impl<K: Ord + Clone> Halving<K> {
     /// Whether somebody is suspected. Then nothing but a trial may be sent.
     pub(crate) fn is_on(&self) -> bool {
-        !self.0.is_empty()
+        !self.suspects.is_empty()
     }
 
     /// What to try next: the first half.
     pub(crate) fn trial(&self) -> BTreeSet<K> {
-        self.0.iter().take(self.0.len().div_ceil(2)).cloned().collect()
+        self.suspects.iter().take(self.suspects.len().div_ceil(2)).cloned().collect()
     }
 
-    /// All of these together were rejected. Returns the culprit, once there is no other; or everybody who may be, if the
-    /// trial was none, because it could not leave the others out: then there is no way to tell.
-    pub(crate) fn rejected(&mut self, tried: BTreeSet<K>) -> BTreeSet<K> {
-        if self.0.is_empty() {
-            self.0 = tried;
+    /// All of these together were rejected, maybe for something that is not among them. Returns the culprit, once there
+    /// can be no other; or everybody who may be, if the trial was none, because it could not leave the others out: then
+    /// there is no way to tell.
+    pub(crate) fn rejected(&mut self, tried: BTreeSet<K>, with_others: bool) -> BTreeSet<K> {
+        if self.suspects.is_empty() {
+            *self = Halving { suspects: tried, certain: !with_others };
             return self.culprit();
         }
-        let common: BTreeSet<K> = tried.intersection(&self.0).cloned().collect();
+        let common: BTreeSet<K> = tried.intersection(&self.suspects).cloned().collect();
         if common.is_empty() {
             return tried;
         }
-        if common.len() == self.0.len() {
-            return std::mem::take(&mut self.0);
+        if common.len() == self.suspects.len() {
+            return std::mem::take(self).suspects;
         }
-        self.0 = common;
+        self.certain |= common == tried && !with_others;
+        self.suspects = common;
         self.culprit()
     }
 
     /// These were accepted. Returns the culprit if there is no other suspect any more.
     pub(crate) fn accepted(&mut self, tried: &BTreeSet<K>) -> BTreeSet<K> {
-        self.retain(|suspect| !tried.contains(suspect))
+        let before = self.suspects.len();
+        self.suspects.retain(|suspect| !tried.contains(suspect));
+        if self.suspects.len() < before { self.culprit() } else { BTreeSet::new() }
     }
 
-    /// Forgets suspects that are wanted no more. Returns the culprit if no other is left.
-    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&K) -> bool) -> BTreeSet<K> {
-        let before = self.0.len();
-        self.0.retain(is_wanted);
-        if self.0.len() < before { self.culprit() } else { BTreeSet::new() }
+    /// Forgets suspects that are wanted no more. The culprit may be among them.
+    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&K) -> bool) {
+        let before = self.suspects.len();
+        self.suspects.retain(is_wanted);
+        self.certain &= self.suspects.len() == before;
     }
 
     fn culprit(&mut self) -> BTreeSet<K> {
-        if self.0.len() == 1 { std::mem::take(&mut self.0) } else { BTreeSet::new() }
+        match self.suspects.len() {
+            0 => std::mem::take(self).suspects,
+            1 if self.certain => std::mem::take(self).suspects,
+            _ => BTreeSet::new(),
+        }
     }
 }
 
@@ -76,7 +87,7 @@ mod tests {
             let tried = if halving.is_on() { halving.trial() } else { open.clone() };
             responses += 1;
             let culprits = if tried.iter().any(|key| bad.contains(key)) {
-                halving.rejected(tried)
+                halving.rejected(tried, false)
             } else {
                 open.retain(|key| !tried.contains(key));
                 halving.accepted(&tried)
@@ -110,22 +121,29 @@ mod tests {
     }
 
     #[test]
-    fn a_suspect_that_is_wanted_no_more_leaves_the_other_as_the_culprit() {
+    fn the_last_suspect_is_tried_if_another_may_have_been_it() {
         let mut halving = Halving::default();
-        assert_eq!(halving.rejected(BTreeSet::from([1, 2])), BTreeSet::new());
-        assert_eq!(halving.retain(|key| *key != 1), BTreeSet::from([2]));
-        assert!(!halving.is_on());
+        assert_eq!(halving.rejected(BTreeSet::from([1, 2]), false), BTreeSet::new());
+        halving.retain(|key| *key != 1);
+        assert_eq!(halving.trial(), BTreeSet::from([2]));
+        let mut guilty = halving.clone();
+        assert_eq!(guilty.rejected(BTreeSet::from([2]), false), BTreeSet::from([2]));
+        assert_eq!(halving.accepted(&BTreeSet::from([2])), BTreeSet::new());
+        assert!(!halving.is_on() && !guilty.is_on());
+        // The culprit may be one that was sent anew meanwhile.
+        assert_eq!(halving.rejected(BTreeSet::from([1]), true), BTreeSet::new());
+        assert_eq!(halving.trial(), BTreeSet::from([1]));
     }
 
     /// Whatever is rejected, the suspects get fewer.
     #[test]
     fn a_trial_that_held_others_too_comes_to_an_end() {
         let mut halving = Halving::default();
-        halving.rejected(BTreeSet::from([1, 2, 3, 4]));
-        assert_eq!(halving.rejected(BTreeSet::from([1, 2, 9])), BTreeSet::new());
-        assert_eq!(halving.rejected(BTreeSet::from([1, 2, 9])), BTreeSet::from([1, 2]));
+        halving.rejected(BTreeSet::from([1, 2, 3, 4]), false);
+        assert_eq!(halving.rejected(BTreeSet::from([1, 2, 9]), false), BTreeSet::new());
+        assert_eq!(halving.rejected(BTreeSet::from([1, 2, 9]), false), BTreeSet::from([1, 2]));
         assert!(!halving.is_on());
-        halving.rejected(BTreeSet::from([1, 2]));
-        assert_eq!(halving.rejected(BTreeSet::from([7, 8])), BTreeSet::from([7, 8]));
+        halving.rejected(BTreeSet::from([1, 2]), false);
+        assert_eq!(halving.rejected(BTreeSet::from([7, 8]), false), BTreeSet::from([7, 8]));
     }
 }

@@ -78,7 +78,9 @@ impl Session {
             sent.changes.into_iter().filter_map(|change| self.take_back(kind, change, &blame, &detail)).collect();
         if !suspects.is_empty() {
             self.books[kind].suspects_detail = detail.clone();
-            let culprits = self.books[kind].suspects.rejected(suspects);
+            // What was sent anew meanwhile is no suspect, though it may have been the culprit.
+            let with_others = suspects.len() < blame.blamed.len();
+            let culprits = self.books[kind].suspects.rejected(suspects, with_others);
             self.convict(kind, culprits);
         }
         if kind == ResourceType::Table {
@@ -215,8 +217,8 @@ impl Session {
     /// Forgets suspects whose content changes. Call it before it does.
     pub(super) fn acquit(&mut self, kind: ResourceType, changed: &BTreeSet<Name>) {
         if self.books[kind].suspects.is_on() {
-            let culprits = self.books[kind].suspects.retain(|suspect| !changed.contains(suspect));
-            self.convict(kind, culprits);
+            self.books[kind].suspects.retain(|suspect| !changed.contains(suspect));
+            self.convict(kind, BTreeSet::new());
         }
     }
 

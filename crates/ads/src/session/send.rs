@@ -66,9 +66,8 @@ impl Session {
     fn trial(&mut self, kind: ResourceType) -> Option<BTreeSet<Name>> {
         let (owed, books) = (&self.owed, &mut self.books[kind]);
         if kind == ResourceType::Endpoints && books.suspects.is_on() {
-            // Endpoints that nobody asks for any more are not sent, so they cannot be tried. Who then is the last suspect
-            // is not the culprit for it: it is sent as usual, and a rejection of it alone tells.
-            let _ = books.suspects.retain(|name| owed.contains(name) || books.subscription.covers(name));
+            // Endpoints that nobody asks for any more are not sent, so they cannot be tried.
+            books.suspects.retain(|name| owed.contains(name) || books.subscription.covers(name));
         }
         if !books.suspects.is_on() {
             return None;

@@ -88,7 +88,7 @@ impl TableVerdict {
         }
         self.detail = detail;
         // The answer that is tried alone is nobody's accomplice.
-        let culprits = if self.answer.is_some() { tried } else { self.suspects.rejected(tried) };
+        let culprits = if self.answer.is_some() { tried } else { self.suspects.rejected(tried, false) };
         culprits.into_iter().for_each(|culprit| self.blame(culprit, accepted));
         true
     }
@@ -115,44 +115,38 @@ impl TableVerdict {
         accepted: Accepted<'_>,
         exists: impl Fn(&Name) -> bool,
     ) -> Arc<Table> {
-        loop {
-            let mut hosts = wanted.hosts.clone();
-            for host in self.rejected.keys().map(|form| form.host.clone()).collect::<BTreeSet<_>>() {
-                if let Some(content) = wanted.hosts.get(&host) {
-                    let good = self.without_rejected(&host, content, &exists);
-                    hosts.insert(host, good);
-                }
+        let mut hosts = wanted.hosts.clone();
+        for host in self.rejected.keys().map(|form| form.host.clone()).collect::<BTreeSet<_>>() {
+            if let Some(content) = wanted.hosts.get(&host) {
+                let good = self.without_rejected(&host, content, &exists);
+                hosts.insert(host, good);
             }
-            if let Some(culprit) = self.culprit.take() {
-                let content = hosts.get(&culprit.host).into_iter().flat_map(|content| &content.entries);
-                let answer =
-                    content.filter(|entry| entry.id == culprit.id).map(|entry| EntryForm::of(&culprit.host, entry));
-                self.answer = answer.last();
-            }
-            if !self.is_trying() {
-                break table(wanted, hosts);
-            }
-            let new = new_forms(&hosts, accepted);
-            let culprits = self.suspects.retain(|suspect| new.contains(suspect));
-            if !culprits.is_empty() {
-                culprits.into_iter().for_each(|culprit| self.blame(culprit, accepted));
-                continue;
-            }
-            self.answer = self.answer.take().filter(|answer| new.contains(answer));
-            let trial = match &self.answer {
-                Some(answer) => BTreeSet::from([answer.clone()]),
-                None if self.suspects.is_on() => self.suspects.trial(),
-                None => break table(wanted, hosts),
-            };
-            let held_back: BTreeSet<EntryForm> = new.difference(&trial).cloned().collect();
-            for host in held_back.iter().map(|form| form.host.clone()).collect::<BTreeSet<_>>() {
-                match hosts.get(&host).and_then(|content| without(&held_back, &host, content, accepted, &exists)) {
-                    Some(rest) => hosts.insert(host, rest),
-                    None => hosts.remove(&host),
-                };
-            }
-            break table(wanted, hosts);
         }
+        if let Some(culprit) = self.culprit.take() {
+            let content = hosts.get(&culprit.host).into_iter().flat_map(|content| &content.entries);
+            let answer =
+                content.filter(|entry| entry.id == culprit.id).map(|entry| EntryForm::of(&culprit.host, entry));
+            self.answer = answer.last();
+        }
+        if !self.is_trying() {
+            return table(wanted, hosts);
+        }
+        let new = new_forms(&hosts, accepted);
+        self.suspects.retain(|suspect| new.contains(suspect));
+        self.answer = self.answer.take().filter(|answer| new.contains(answer));
+        let trial = match &self.answer {
+            Some(answer) => BTreeSet::from([answer.clone()]),
+            None if self.suspects.is_on() => self.suspects.trial(),
+            None => return table(wanted, hosts),
+        };
+        let held_back: BTreeSet<EntryForm> = new.difference(&trial).cloned().collect();
+        for host in held_back.iter().map(|form| form.host.clone()).collect::<BTreeSet<_>>() {
+            match hosts.get(&host).and_then(|content| without(&held_back, &host, content, accepted, &exists)) {
+                Some(rest) => hosts.insert(host, rest),
+                None => hosts.remove(&host),
+            };
+        }
+        table(wanted, hosts)
     }
 
     /// The rejected entries that `wanted` has, and why: what of this verdict matters now.
