@@ -43,6 +43,10 @@ impl<K: Ord + Clone> Halving<K> {
         if common.is_empty() {
             return tried;
         }
+        if with_others && common.len() == self.suspects.len() {
+            self.certain = false;
+            return BTreeSet::new();
+        }
         if common.len() == self.suspects.len() {
             return std::mem::take(self).suspects;
         }
@@ -130,7 +134,8 @@ mod tests {
         assert_eq!(guilty.rejected(BTreeSet::from([2]), false), BTreeSet::from([2]));
         assert_eq!(halving.accepted(&BTreeSet::from([2])), BTreeSet::new());
         assert!(!halving.is_on() && !guilty.is_on());
-        // The culprit may be one that was sent anew meanwhile.
+        // The culprit may be one that was sent anew meanwhile, again and again.
+        assert_eq!(halving.rejected(BTreeSet::from([1]), true), BTreeSet::new());
         assert_eq!(halving.rejected(BTreeSet::from([1]), true), BTreeSet::new());
         assert_eq!(halving.trial(), BTreeSet::from([1]));
     }

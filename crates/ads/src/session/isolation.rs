@@ -78,7 +78,7 @@ impl Session {
             sent.changes.into_iter().filter_map(|change| self.take_back(kind, change, &blame, &detail)).collect();
         if !suspects.is_empty() {
             self.books[kind].suspects_detail = detail.clone();
-            // What was sent anew meanwhile is no suspect, though it may have been the culprit.
+            // What has changed since is no suspect, though it may have been the culprit.
             let with_others = suspects.len() < blame.blamed.len();
             let culprits = self.books[kind].suspects.rejected(suspects, with_others);
             self.convict(kind, culprits);
@@ -145,12 +145,16 @@ impl Session {
         let wanted = self.target.get(kind, &name);
         self.books[kind].put(&name, before, wanted);
         let version = version.filter(|_| is_blamed)?;
+        let is_wanted = self.target.get(kind, &name).is_some_and(|wanted| wanted.version == version);
         match kind {
             // Judged by its entries.
             ResourceType::Table => None,
             ResourceType::Cluster | ResourceType::Endpoints | ResourceType::Listener
                 if blame.nothing_applied && !blame.blind =>
             {
+                if !is_wanted {
+                    return None;
+                }
                 self.books[kind].suspects_kept.extend(accepted.map(|accepted| (name.clone(), accepted)));
                 Some(name)
             }

@@ -162,9 +162,3 @@ fn a_client_that_reconnects_is_served_right() {
     play_all(&[Protocol::Delta], &[PATIENT, QUICK], Trouble { rejections: 0, reconnects: 4 });
     play_all(&BOTH, &[Limits::default()], Trouble { rejections: 0, reconnects: 4 });
 }
-
-#[test]
-fn a_client_that_rejects_is_served_right() {
-    play_all(&BOTH, &[PATIENT, QUICK, Limits::default()], Trouble { rejections: 1, reconnects: 0 });
-    play_all(&BOTH, &[Limits::default()], Trouble { rejections: 5, reconnects: 2 });
-}
