@@ -1,7 +1,9 @@
 //! What the cross-crate tests share: sealed values as rows, the comparison with the reference, and scenarios.
 //!
-//! *Comes in*: sealed values and facts, the files in `scenarios/`. *Goes out*: nothing but test results. *Start at*
-//! `incremental/`, then `README.md`, which says what a scenario is.
+//! *Comes in*: sealed values and facts, the files in `scenarios/` and `gateway_api/`. *Goes out*: nothing but test
+//! results. *Start at* `incremental/`, then `README.md`, which says what a scenario is.
+
+pub mod report;
 
 pub mod scenario;
 

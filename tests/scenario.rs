@@ -1,5 +1,7 @@
 //! One scenario: what happens, epoch by epoch, and what must be true after each.
 
+mod backends;
+
 mod certificate;
 
 pub mod controller;
@@ -22,6 +24,10 @@ use tidegate_model::{Kind, ObjectKey};
 use tidegate_sources::secret::take_material;
 use tidegate_vault::Material;
 use tidegate_xds::Sealed;
+
+/// Where the scenarios lie, and where the rows of the Gateway API's conformance tests.
+const SCENARIOS: &str = "scenarios";
+const ROWS: &str = "gateway_api";
 
 /// A scenario, read whole.
 #[derive(Debug)]
@@ -118,30 +124,32 @@ impl Scenario {
         Scenario { folder: folder.to_owned(), settings, epochs }
     }
 
-    /// Every scenario, by name. `TIDEGATE_SCENARIO` limits them to those whose names contain it.
+    /// Every scenario and every row of the Gateway API's conformance tests that has one, by name. `TIDEGATE_SCENARIO`
+    /// limits them to those whose names contain it.
     ///
     /// # Panics
     ///
     /// There is none, or one cannot be read.
     #[must_use]
     pub fn all() -> Vec<Scenario> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
         let only = std::env::var("TIDEGATE_SCENARIO").unwrap_or_default();
-        let entries =
-            std::fs::read_dir(&root).unwrap_or_else(|error| panic!("cannot read {}: {error}", root.display()));
-        let mut folders: Vec<PathBuf> = entries
-            .map(|entry| entry.expect("a folder that was opened can be listed").path())
-            .filter(|path| path.is_dir() && path.to_string_lossy().contains(&only))
-            .collect();
-        folders.sort();
-        assert!(!folders.is_empty(), "no scenario in {} has {only:?} in its name", root.display());
-        folders.iter().map(|folder| Scenario::read(folder)).collect()
+        let folders = [SCENARIOS, ROWS].into_iter().flat_map(folders);
+        let chosen: Vec<PathBuf> = folders.filter(|folder| name(folder).contains(&only)).collect();
+        assert!(!chosen.is_empty(), "no scenario has {only:?} in its name");
+        chosen.iter().map(|folder| Scenario::read(folder)).collect()
     }
 
-    /// Its name: that of its folder.
+    /// Its name: that of its folder, after `gateway_api/` if it is a row.
     #[must_use]
     pub fn name(&self) -> String {
-        self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        name(&self.folder)
+    }
+
+    /// Whether it is a row of the Gateway API's conformance tests. What a row expects stands in `expect.yaml` alone: it
+    /// has no golden files.
+    #[must_use]
+    pub fn is_row(&self) -> bool {
+        self.name().starts_with(ROWS)
     }
 
     /// Every change in order, without the batches.
@@ -164,6 +172,23 @@ impl Scenario {
     }
 }
 
+/// The folders with a scenario each, in order.
+fn folders(under: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(under);
+    let entries = std::fs::read_dir(&root).unwrap_or_else(|error| panic!("cannot read {}: {error}", root.display()));
+    let paths = entries.map(|entry| entry.expect("a folder that was opened can be listed").path());
+    let mut folders: Vec<PathBuf> = paths.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+/// The name of the scenario in a folder.
+fn name(folder: &Path) -> String {
+    let last = folder.file_name().unwrap_or_default().to_string_lossy();
+    let is_row = folder.parent().is_some_and(|parent| parent.ends_with(ROWS));
+    if is_row { format!("{ROWS}/{last}") } else { last.into_owned() }
+}
+
 /// The end of every first list.
 #[must_use]
 pub fn synced() -> Vec<Event> {
@@ -183,7 +208,8 @@ pub fn seal(core: &mut Core, events: &[Event], millis: u64) -> Arc<Sealed> {
 }
 
 /// What a document of the input does. `delete: HTTPRoute shop/cart` (or a list of such) deletes, `certificate: shop/cert`
-/// makes a Secret with a new certificate; everything else is an object that an API server would have to take.
+/// makes a Secret with a new certificate, `backends: [shop/cart]` Services with an endpoint each; everything else is an
+/// object that an API server would have to take.
 fn read(folder: &Path, change: Change, events: &mut Vec<Event>, certificates: &mut Vec<Certificate>) {
     let object = |body: Value| Object::new(body).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut body = match change {
@@ -195,6 +221,10 @@ fn read(folder: &Path, change: Change, events: &mut Vec<Event>, certificates: &m
         let names = deleted.as_array().map_or(one, Vec::as_slice);
         events.extend(names.iter().map(|name| Event::Delete(key(name.as_str().unwrap_or_default()))));
         return;
+    }
+    if body.get("backends").is_some() {
+        let bodies = backends::make(&body);
+        return bodies.into_iter().for_each(|body| read(folder, Change::Apply(body), events, certificates));
     }
     let made = body.get("certificate").map(|_| certificate::make(&body));
     let der = made.map(|(secret, der)| {

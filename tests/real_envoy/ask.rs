@@ -4,7 +4,7 @@ use crate::stage::Stage;
 use bytes::Bytes;
 use http::Method;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 use testkit::http::{Call, Error, Response};
 use tidegate_model::NamespacedName;
@@ -46,7 +46,7 @@ fn call(request: &Request, stage: &Stage, observed: Observed<'_>) -> Call {
     };
     let port = request.port.or_else(|| observed.ports(&gateway).into_iter().next());
     let port = port.unwrap_or_else(|| panic!("{gateway} listens nowhere: say which port is asked"));
-    let mut call = Call::get(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), &request.host, &request.path);
+    let mut call = Call::get(SocketAddr::from((stage.place.listens(), port)), &request.host, &request.path);
     if let Some(method) = &request.method {
         call.method = Method::from_bytes(method.as_bytes()).expect("a method");
     }

@@ -6,47 +6,68 @@
 
 mod ask;
 
+mod place;
+
 mod rejections;
 
 mod stage;
 
+use futures::FutureExt;
+use futures::stream::{self, StreamExt};
+use place::{PLACES, Place};
 use stage::Stage;
+use std::panic::AssertUnwindSafe;
 use tidegate_engine::Config;
 use tidegate_envoy::Binary;
+use tidegate_log::Event;
+use tidegate_scenarios::report;
 use tidegate_scenarios::scenario::Scenario;
 use tidegate_scenarios::scenario::controller::Controller;
 use tidegate_scenarios::scenario::observed::Observed;
+use tidegate_translate::Bind;
 use tokio::sync::Mutex;
 
-/// Scenarios listen on ports that their files name, so one runs at a time.
+/// Scenarios are played in places of which there are so many, so that the tests take turns.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
-/// Runs the requests of `scenarios` and returns what is wrong.
-async fn play(scenarios: &[Scenario], sotw: bool) -> Vec<String> {
+/// Runs the requests of `scenarios`, several scenarios at once, and returns what is wrong.
+async fn play(scenarios: Vec<Scenario>, sotw: bool) -> Vec<String> {
     let _turn = ONE_AT_A_TIME.lock().await;
     let envoy = Binary::find_or_install(&|line| eprintln!("{line}")).await;
     let envoy = envoy.unwrap_or_else(|error| panic!("these tests need an envoy: {error}"));
-    let mut wrong = Vec::new();
-    for scenario in scenarios {
-        let began = tokio::time::Instant::now();
-        let found = run(&envoy, scenario, sotw).await;
-        let result = if found.is_empty() { "ok" } else { "FAILED" };
-        eprintln!("{:>6} ms {} {result}", began.elapsed().as_millis(), scenario.name());
-        wrong.extend(found.into_iter().map(|text| format!("{}, {text}", scenario.name())));
-    }
-    wrong
+    let free: std::sync::Mutex<Vec<Place>> = std::sync::Mutex::new((0..PLACES).map(Place).collect());
+    let played = stream::iter(&scenarios).map(|scenario| async {
+        let take = || free.lock().expect("nobody panics while holding places").pop();
+        let place = take().expect("no more scenarios are played at once than there are places");
+        let wrong = play_at(place, &envoy, scenario, sotw).await;
+        free.lock().expect("nobody panics while holding places").push(place);
+        wrong
+    });
+    played.buffered(PLACES.into()).concat().await
+}
+
+/// Plays one scenario and says how it went. One that panics is wrong like any other, and the rest goes on.
+async fn play_at(place: Place, envoy: &Binary, scenario: &Scenario, sotw: bool) -> Vec<String> {
+    let (began, name) = (tokio::time::Instant::now(), scenario.name());
+    let played = AssertUnwindSafe(run(envoy, scenario, sotw, place)).catch_unwind().await;
+    let found = played.unwrap_or_else(|panic| vec![report::said(&*panic)]);
+    let result = if found.is_empty() { "ok" } else { "FAILED" };
+    eprintln!("{:>6} ms {name} {result}", began.elapsed().as_millis());
+    report::note(&name, if sotw { "state of the world" } else { "delta" }, &found);
+    found.into_iter().map(|text| format!("{name}, {text}")).collect()
 }
 
 /// Plays one scenario epoch by epoch.
-async fn run(envoy: &Binary, scenario: &Scenario, sotw: bool) -> Vec<String> {
-    let mut stage = Stage::set(envoy, scenario, sotw).await;
+async fn run(envoy: &Binary, scenario: &Scenario, sotw: bool, place: Place) -> Vec<String> {
+    let mut stage = Stage::set(envoy, scenario, sotw, place).await;
     let hold = scenario.settings.retarget_hold_ms;
-    let mut controller = Controller::new(Config { hold, ..Config::default() });
+    let mut controller = Controller::new(Config { hold, bind: Bind::Own, ..Config::default() });
     let mut wrong = Vec::new();
     for epoch in &scenario.epochs {
         // A server that goes on serves no epochs that begin again.
         assert!(!epoch.restart, "{}: a restart is not played with an envoy", scenario.name());
-        let sealed = controller.apply(&epoch.events, epoch.millis);
+        let events: Vec<Event> = epoch.events.iter().map(|event| place.event(event)).collect();
+        let sealed = controller.apply(&events, epoch.millis);
         stage.keep(&epoch.certificates);
         let problems = match stage.publish(sealed.clone()).await {
             Ok(()) => ask::all(&epoch.expect.requests, &stage, Observed(&sealed)).await,
@@ -69,12 +90,12 @@ fn assert_right(wrong: &[String]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_answer_is_the_expected_one_by_the_delta_protocol() {
-    assert_right(&play(&with_requests(), false).await);
+    assert_right(&play(with_requests(), false).await);
 }
 
 /// Where the two forms differ is in what changes, so that only scenarios in which something does are played again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_answer_is_the_expected_one_by_the_state_of_the_world_protocol() {
     let changing: Vec<Scenario> = with_requests().into_iter().filter(|scenario| scenario.epochs.len() > 1).collect();
-    assert_right(&play(&changing, true).await);
+    assert_right(&play(changing, true).await);
 }

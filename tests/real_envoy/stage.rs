@@ -1,5 +1,6 @@
 //! What stands around one scenario: its backends, an ADS server, and an Envoy for each Gateway that is asked.
 
+use crate::place::Place;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -26,6 +27,8 @@ const POLL: Duration = Duration::from_millis(2);
 
 /// Everything that runs for one scenario; ends when dropped.
 pub(crate) struct Stage {
+    /// Where it stands.
+    pub(crate) place: Place,
     /// The Gateways that are asked, in order; the first is the one that requests without a Gateway go to.
     pub(crate) gateways: Vec<NamespacedName>,
     envoys: BTreeMap<NamespacedName, Process>,
@@ -40,7 +43,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Starts it all, with nothing published yet.
-    pub(crate) async fn set(envoy: &Binary, scenario: &Scenario, sotw: bool) -> Self {
+    pub(crate) async fn set(envoy: &Binary, scenario: &Scenario, sotw: bool, place: Place) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let ads = listener.local_addr().expect("a bound listener has an address");
         let (seals, sealed) = watch::channel(None);
@@ -71,9 +74,9 @@ impl Stage {
             let process = Process::start(envoy, &bootstrap.to_yaml(), &options).await;
             envoys.insert(gateway.clone(), process.unwrap_or_else(|error| panic!("{}: {error}", scenario.name())));
         }
-        let backends = backends(scenario).await;
+        let backends = backends(scenario, place).await;
         let certificates = BTreeMap::new();
-        Stage { gateways, envoys, seals, clients, vault, certificates, _backends: backends, _server: server }
+        Stage { place, gateways, envoys, seals, clients, vault, certificates, _backends: backends, _server: server }
     }
 
     /// Keeps certificates, as a source does before it says a word of them.
@@ -152,8 +155,8 @@ fn gateways(scenario: &Scenario) -> Vec<NamespacedName> {
     first.into_iter().chain(named).collect()
 }
 
-/// A backend at every loopback address that a slice ever names.
-async fn backends(scenario: &Scenario) -> Vec<Echo> {
+/// A backend at every loopback address that a slice ever names, under that name.
+async fn backends(scenario: &Scenario, place: Place) -> Vec<Echo> {
     let mut identities: BTreeMap<SocketAddr, Identity> = BTreeMap::new();
     for event in scenario.changes() {
         let Event::Apply(object) = event else { continue };
@@ -179,6 +182,7 @@ async fn backends(scenario: &Scenario) -> Vec<Echo> {
     }
     let mut backends = Vec::new();
     for (address, identity) in identities {
+        let address = SocketAddr::new(place.moved(address.ip()), address.port());
         let backend = Echo::start(address, identity).await;
         backends.push(backend.unwrap_or_else(|error| panic!("{}: {error}", scenario.name())));
     }

@@ -24,8 +24,11 @@ pub struct Expect {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Condition {
-    /// `attachedRoutes`.
+    /// `attachedRoutes` of a listener, `observedGeneration` of an object.
     Count(u32),
+    /// `listeners` of a Gateway, `parents` of a route: these and no others. `supportedKinds` of a listener: these and maybe
+    /// others, since more may be supported than a scenario knows; or none.
+    Names(Vec<String>),
     /// `Status/Reason`.
     Verdict(String),
     /// The conditions of one parent of a route; none: it is not there.
@@ -142,22 +145,27 @@ fn conditions(
         return found.map(|found| format!("{object} has status {found:?}, expected none")).into_iter().collect();
     };
     let Some(found) = found else { return vec![format!("{object} has no status")] };
-    let mut wrong = Vec::new();
-    let mut compare = |key: String, expected: Option<String>| {
-        let is = found.get(&key);
-        if is != expected.as_ref() {
-            wrong.push(format!("{object} {key}: {is:?}, expected {expected:?}"));
-        }
+    let differs = |key: &str, expected: Option<&str>| {
+        let is = found.get(key).map(String::as_str);
+        (is != expected).then(|| format!("{object} {key}: {is:?}, expected {expected:?}"))
     };
+    let mut wrong = Vec::new();
     for (key, value) in expected {
         match value {
-            None => compare(key.clone(), None),
-            Some(Condition::Count(count)) => compare(key.clone(), Some(count.to_string())),
-            Some(Condition::Verdict(verdict)) => compare(key.clone(), Some(verdict.clone())),
+            None => wrong.extend(differs(key, None)),
+            Some(Condition::Count(count)) => wrong.extend(differs(key, Some(&count.to_string()))),
+            Some(Condition::Names(names)) if key == "supportedKinds" && !names.is_empty() => {
+                let kinds: Vec<&str> = found.get(key).map(|kinds| kinds.split(", ").collect()).unwrap_or_default();
+                let lacks = names.iter().any(|name| !kinds.contains(&name.as_str()));
+                wrong.extend(lacks.then(|| format!("{object} {key}: {kinds:?}, expected at least {names:?}")));
+            }
+            Some(Condition::Names(names)) => wrong.extend(differs(key, Some(&names.join(", ")))),
+            Some(Condition::Verdict(verdict)) => wrong.extend(differs(key, Some(verdict))),
             Some(Condition::Parent(conditions)) => {
-                for (condition, verdict) in conditions {
-                    compare(format!("{key} {condition}"), verdict.clone());
-                }
+                let of_parent = |(condition, verdict): (&String, &Option<String>)| {
+                    differs(&format!("{key} {condition}"), verdict.as_deref())
+                };
+                wrong.extend(conditions.iter().filter_map(of_parent));
             }
         }
     }

@@ -28,29 +28,36 @@ impl Observed<'_> {
         Some(members)
     }
 
-    /// Conditions of an object, `Status/Reason` by condition, with the parent in front for routes.
+    /// Conditions of an object, `Status/Reason` by condition, with the parent in front for routes; and what else its
+    /// status has: `observedGeneration`, and by kind `listeners`, `parents`, `attachedRoutes`, `supportedKinds`.
     #[must_use]
     pub fn conditions(&self, object: &str) -> Option<BTreeMap<String, String>> {
         let (object, listener) = object.split_once(" listener ").map_or((object, None), |(o, l)| (o, Some(l)));
         let status = self.0.status.get(&super::key(object))?;
         let mut found = BTreeMap::new();
-        match &status.body {
-            StatusBody::None => return None,
-            StatusBody::Class(conditions) => insert(&mut found, "", conditions),
-            StatusBody::Gateway { conditions, listeners } => match listener {
-                None => insert(&mut found, "", conditions),
-                Some(name) => {
-                    let listener = listeners.iter().find(|listener| listener.name == name)?;
-                    insert(&mut found, "", &listener.conditions);
-                    found.insert("attachedRoutes".to_owned(), listener.attached_routes.to_string());
-                }
-            },
-            StatusBody::Route(parents) => {
+        match (&status.body, listener) {
+            (StatusBody::None, _) => return None,
+            (StatusBody::Class(conditions), _) => insert(&mut found, "", conditions),
+            (StatusBody::Gateway { conditions, listeners }, None) => {
+                insert(&mut found, "", conditions);
+                found
+                    .insert("listeners".to_owned(), joined(listeners.iter().map(|listener| listener.name.to_string())));
+            }
+            (StatusBody::Gateway { listeners, .. }, Some(name)) => {
+                let listener = listeners.iter().find(|listener| listener.name == name)?;
+                insert(&mut found, "", &listener.conditions);
+                found.insert("attachedRoutes".to_owned(), listener.attached_routes.to_string());
+                let kinds = listener.supported_kinds.iter().map(|kind| kind.kind.to_string());
+                found.insert("supportedKinds".to_owned(), joined(kinds));
+            }
+            (StatusBody::Route(parents), _) => {
+                found.insert("parents".to_owned(), joined(parents.iter().map(|parent| parent_name(&parent.parent))));
                 for parent in parents {
                     insert(&mut found, &format!("{} ", parent_name(&parent.parent)), &parent.conditions);
                 }
             }
         }
+        found.insert("observedGeneration".to_owned(), status.generation.to_string());
         Some(found)
     }
 
@@ -132,6 +139,10 @@ fn insert(into: &mut BTreeMap<String, String>, prefix: &str, conditions: &[Condi
         let verdict = format!("{}/{}", condition.status.as_str(), condition.reason);
         into.insert(format!("{prefix}{}", condition.kind.as_str()), verdict);
     }
+}
+
+fn joined(names: impl Iterator<Item = String>) -> String {
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// `namespace/name[section]:port`.

@@ -1,6 +1,8 @@
-//! The parts of the documentation that are written by the program: the command line in `docs/cli.md`, and the metrics
-//! in `docs/operations.md`. The program is asked, not linked: its commands live in no library that may be known here.
+//! The parts of the documentation that are written by programs: the command line in `docs/cli.md`, the metrics in
+//! `docs/operations.md`, the features of the Gateway API in `README.md`. tidegate is asked, not linked: its commands live
+//! in no library that may be known here.
 
+use crate::gateway_api::rows;
 use crate::step;
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -11,8 +13,20 @@ use std::process::Command;
 const BEGIN: &str = "<!-- written by cargo xtask docs: begin -->\n";
 const END: &str = "<!-- written by cargo xtask docs: end -->";
 
+/// Who knows what stands in a table.
+enum Source {
+    /// tidegate, under this name.
+    Tidegate(&'static str),
+    /// The rows of the Gateway API's conformance tests.
+    Rows,
+}
+
 /// Which page has which table.
-const PAGES: [(&str, &str); 2] = [("docs/cli.md", "cli"), ("docs/operations.md", "metrics")];
+const PAGES: [(&str, Source); 3] = [
+    ("docs/cli.md", Source::Tidegate("cli")),
+    ("docs/operations.md", Source::Tidegate("metrics")),
+    ("README.md", Source::Rows),
+];
 
 /// Writes the tables.
 pub(crate) fn run() -> Result<()> {
@@ -34,9 +48,13 @@ pub(crate) fn stale() -> Result<Vec<String>> {
 /// Each page: its name, its text, and what that should be.
 fn pages() -> Result<Vec<(&'static str, String, String)>> {
     let tidegate = step::build("tidegate")?;
-    let page = |(page, table): (&'static str, &str)| {
+    let page = |(page, source): (&'static str, Source)| {
         let old = fs::read_to_string(crate::root().join(page)).with_context(|| format!("cannot read {page}"))?;
-        let new = with_table(&old, &ask(&tidegate, table)?).with_context(|| format!("cannot renew {page}"))?;
+        let table = match source {
+            Source::Tidegate(table) => ask(&tidegate, table)?,
+            Source::Rows => rows::feature_table(&rows::read(crate::root())?),
+        };
+        let new = with_table(&old, &table).with_context(|| format!("cannot renew {page}"))?;
         Ok((page, old, new))
     };
     PAGES.into_iter().map(page).collect()

@@ -4,6 +4,7 @@
 //! * [`churn`]: real Envoys under load while everything changes at random and controllers are killed.
 //! * [`ci`]: everything that must hold before a change is merged, in one run.
 //! * [`tidy`]: rules about the source tree that the compiler does not know.
+//! * [`gateway_api`]: plays the rows of the Gateway API's conformance tests and says which pass.
 //! * [`golden`]: writes the golden files of the scenarios anew.
 //! * [`docs`]: writes the tables of the documentation anew.
 
@@ -11,6 +12,7 @@ mod churn;
 mod ci;
 mod demo;
 mod docs;
+mod gateway_api;
 mod golden;
 mod step;
 mod tidy;
@@ -35,12 +37,14 @@ enum Command {
     Churn(churn::Args),
     /// Run everything that must hold: format, lints, docs, tidy, tests, demo, churn
     Ci,
-    /// Check crate edges, file sizes, heads and the tables of the documentation
+    /// Check crate edges, file sizes, heads, rows and the tables of the documentation
     Tidy,
     /// Write the golden files of the scenarios anew
     Golden(golden::Args),
-    /// Write the tables of the documentation anew: flags and metrics
+    /// Write the tables of the documentation anew: flags, metrics and features
     Docs,
+    /// Play the rows of the Gateway API's conformance tests as scenarios and say which pass
+    GatewayApi(gateway_api::Args),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Golden(args) => golden::run(&args),
         Command::Docs => docs::run(),
+        Command::GatewayApi(args) => gateway_api::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

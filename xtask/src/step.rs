@@ -20,15 +20,40 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 ///
 /// It fails; the text is the command to repeat.
 pub(crate) fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
-    let prefix: String = environment.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
-    let shown = format!("{prefix}cargo {}", arguments.join(" "));
+    let shown = shown(arguments, environment);
     println!("$ {shown}");
+    finish(command(arguments, environment), &shown)
+}
+
+/// The same with everything on standard error, for commands whose own output is for programs.
+///
+/// # Errors
+///
+/// It fails; the text is the command to repeat.
+pub(crate) fn cargo_aside(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    let shown = shown(arguments, environment);
+    eprintln!("$ {shown}");
+    let mut command = command(arguments, environment);
+    command.stdout(std::io::stderr());
+    finish(command, &shown)
+}
+
+fn shown(arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    let prefix: String = environment.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
+    format!("{prefix}cargo {}", arguments.join(" "))
+}
+
+fn command(arguments: &[&str], environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(crate::cargo());
     command.args(arguments).current_dir(crate::root());
     std::env::vars_os().map(|(name, _)| name).filter(|name| is_of_this_package(name)).for_each(|name| {
         command.env_remove(name);
     });
     command.envs(environment.iter().copied());
+    command
+}
+
+fn finish(mut command: Command, shown: &str) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot run {shown}"))?;
     if !status.success() {
         bail!("failed with {status}; to repeat it:\n\n    {shown}\n");
