@@ -10,6 +10,8 @@ mod rejections;
 
 mod stage;
 
+mod streams;
+
 use stage::Stage;
 use tidegate_engine::Config;
 use tidegate_envoy::Binary;

@@ -172,6 +172,7 @@ impl StreamBody {
         let limits = Limits {
             grace_ms: config.grace_ms,
             pin_ms: config.pin_ms,
+            drain_ms: config.drain_ms,
             max_names: config.max_names,
             ..Limits::default()
         };
