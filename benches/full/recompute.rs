@@ -110,7 +110,8 @@ fn use_service(
     if snapshot.clusters.contains_key(&name) {
         return;
     }
-    let cluster = || encode::cluster(&ir::Cluster { name: name.clone(), upstream: fact.ports[0].upstream });
+    let (transport, upstream) = (fact.ports[0].transport, fact.ports[0].upstream);
+    let cluster = || encode::cluster(&ir::Cluster { name: name.clone(), transport, upstream });
     let slices = facts.slices_of(service);
     let endpoints = || encode::endpoints(&assignment(&name, &fact.ports[0].name, &slices));
     let (cluster, endpoints) = match cache {

@@ -1,6 +1,7 @@
 //! Requests, and the comparison of their answers.
 
 use crate::stage::Stage;
+use crate::streams;
 use bytes::Bytes;
 use http::Method;
 use std::collections::BTreeMap;
@@ -17,20 +18,20 @@ use tokio::time::Instant;
 const TAKE_OVER: Duration = Duration::from_secs(3);
 
 /// Requests of which shares are taken.
-const SAMPLE: u32 = 200;
+pub(crate) const SAMPLE: u32 = 200;
 
 /// Makes every request; what is wrong with the answers.
 pub(crate) async fn all(requests: &[Request], stage: &Stage, observed: Observed<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
     let until = Instant::now() + TAKE_OVER;
     for request in requests {
+        if let Some(asked) = streams::Asked::of(request) {
+            wrong.extend(asked.judge(request, stage, until).await.map(|text| format!("{asked}: {text}")));
+            continue;
+        }
         let call = call(request, stage, observed);
         let found = if request.shares.is_empty() {
-            let shown = request.expect.certificate.as_deref().map(|secret| {
-                let newest = stage.certificate(secret);
-                newest.unwrap_or_else(|| panic!("no certificate was made for {secret}"))
-            });
-            one(&call, &request.expect, shown, until).await
+            one(&call, &request.expect, stage.shown(&request.expect), until).await
         } else {
             shares(&call, request).await
         };
@@ -137,6 +138,11 @@ async fn shares(call: &Call, request: &Request) -> Option<String> {
         };
         *counts.entry(key).or_default() += 1;
     }
+    compare(&counts, expected)
+}
+
+/// What is wrong with shares of a sample.
+pub(crate) fn compare(counts: &BTreeMap<String, u32>, expected: &BTreeMap<String, u32>) -> Option<String> {
     let is_near = |key: &str, percent: u32| {
         let share = f64::from(percent) / 100.0;
         let mean = f64::from(SAMPLE) * share;

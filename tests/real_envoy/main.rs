@@ -12,6 +12,8 @@ mod rejections;
 
 mod stage;
 
+mod streams;
+
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use place::{PLACES, Place};

@@ -15,7 +15,8 @@ use testkit::{Echo, Identity, ports};
 use tidegate_ads::Metrics;
 use tidegate_envoy::{AdsAddress, Binary, Bootstrap, Options, Process};
 use tidegate_model::{
-    HeaderModifier, Hostname, HttpMatch, Name, NamespacedName, Observation, PathMatch, Refusal, ResourceType, Upstream,
+    HeaderModifier, Hostname, HttpMatch, Name, NamespacedName, Observation, PathMatch, Refusal, ResourceType,
+    Transport, Upstream,
 };
 use tidegate_proto::envoy::config::cluster::v3::Cluster;
 use tidegate_proto::envoy::config::core::v3::address::Address;
@@ -62,11 +63,12 @@ fn rows(port: u16, backend: SocketAddr, path: &str, wrong: Wrong) -> BTreeSet<Ro
     let (gateway, table) = (gateway(), Name::from("http"));
     let chain = ir::Chain {
         hostname: Hostname::any(),
-        table: table.clone(),
+        to: ir::Way::Requests(table.clone()),
         certificates: Vec::new(),
         listeners: vec!["web".into()],
     };
-    let listener = ir::Listener { name: "web".into(), addresses: vec!["127.0.0.1".into()], port, chains: vec![chain] };
+    let (addresses, family) = (vec!["127.0.0.1".into()], ir::Family::Http);
+    let listener = ir::Listener { name: "web".into(), addresses, port, family, chains: vec![chain] };
     let mut rows = BTreeSet::from([
         Row::Gateway(gateway.clone()),
         Row::Listener(gateway.clone(), Arc::new(encode::listener(&listener))),
@@ -113,7 +115,8 @@ fn entry(number: usize, cluster: &Name, path: &str, wrong: Wrong) -> EncodedEntr
 }
 
 fn cluster(name: &Name, wrong: Wrong) -> Resource {
-    let good = encode::cluster(&ir::Cluster { name: name.clone(), upstream: Upstream::Http1 });
+    let good =
+        encode::cluster(&ir::Cluster { name: name.clone(), transport: Transport::Tcp, upstream: Upstream::Http1 });
     if wrong != Wrong::Cluster {
         return good;
     }

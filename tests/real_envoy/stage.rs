@@ -2,15 +2,18 @@
 
 use crate::place::Place;
 use bytes::Bytes;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use testkit::{Echo, Identity};
+use testkit::tls::Pair;
+use testkit::{Echo, Identity, StreamEcho};
 use tidegate_ads::{ClientStats, Clients};
 use tidegate_envoy::{AdsAddress, Binary, Bootstrap, Options, Process};
 use tidegate_log::Event;
 use tidegate_model::{Kind, NamespacedName, ObjectKey};
+use tidegate_scenarios::scenario::expect::Answer;
 use tidegate_scenarios::scenario::{Certificate, Scenario};
 use tidegate_vault::Vault;
 use tidegate_xds::Sealed;
@@ -37,7 +40,7 @@ pub(crate) struct Stage {
     vault: Vault,
     /// What the newest certificate of each Secret is.
     certificates: BTreeMap<ObjectKey, Bytes>,
-    _backends: Vec<Echo>,
+    _backends: Backends,
     _server: JoinSet<()>,
 }
 
@@ -52,6 +55,7 @@ impl Stage {
         let vault = Vault::new();
         let config = tidegate_ads::Config {
             grace_ms: 0,
+            drain_ms: 0,
             clients: clients.clone(),
             vault: vault.clone(),
             ..tidegate_ads::Config::default()
@@ -88,9 +92,15 @@ impl Stage {
     }
 
     /// The newest certificate of a Secret, `namespace/name`.
-    pub(crate) fn certificate(&self, secret: &str) -> Option<&Bytes> {
+    fn certificate(&self, secret: &str) -> Option<&Bytes> {
         let key = ObjectKey { kind: Kind::Secret, name: NamespacedName::parse(secret) };
         self.certificates.get(&key)
+    }
+
+    /// The certificate that an answer shall come with, in DER.
+    pub(crate) fn shown(&self, expected: &Answer) -> Option<&Bytes> {
+        let secret = expected.certificate.as_deref()?;
+        Some(self.certificate(secret).unwrap_or_else(|| panic!("no certificate was made for {secret}")))
     }
 
     /// Publishes a seal and waits until every Envoy has acknowledged all of it.
@@ -155,9 +165,39 @@ fn gateways(scenario: &Scenario) -> Vec<NamespacedName> {
     first.into_iter().chain(named).collect()
 }
 
+/// What runs at the addresses of slices.
+#[derive(Default)]
+struct Backends {
+    requests: Vec<Echo>,
+    streams: Vec<StreamEcho>,
+}
+
+/// What a port of a slice says that is spoken there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Spoken {
+    Http,
+    /// `appProtocol: tcp`: lines.
+    Lines,
+    /// `appProtocol: tls`: lines over TLS.
+    TlsLines,
+    /// `protocol: UDP`.
+    Datagrams,
+}
+
+impl Spoken {
+    fn on(port: &Value) -> Spoken {
+        match (port["protocol"].as_str(), port["appProtocol"].as_str()) {
+            (Some("UDP"), _) => Spoken::Datagrams,
+            (_, Some("tcp")) => Spoken::Lines,
+            (_, Some("tls")) => Spoken::TlsLines,
+            _ => Spoken::Http,
+        }
+    }
+}
+
 /// A backend at every loopback address that a slice ever names, under that name.
-async fn backends(scenario: &Scenario, place: Place) -> Vec<Echo> {
-    let mut identities: BTreeMap<SocketAddr, Identity> = BTreeMap::new();
+async fn backends(scenario: &Scenario, place: Place) -> Backends {
+    let mut identities: BTreeMap<(SocketAddr, Spoken), Identity> = BTreeMap::new();
     for event in scenario.changes() {
         let Event::Apply(object) = event else { continue };
         if object.key.kind != Kind::EndpointSlice {
@@ -167,24 +207,33 @@ async fn backends(scenario: &Scenario, place: Place) -> Vec<Echo> {
         let service = service.and_then(|name| name.as_str()).unwrap_or_default();
         let list = |pointer: &str| object.body.pointer(pointer).and_then(|list| list.as_array()).cloned();
         for endpoint in list("/endpoints").unwrap_or_default() {
-            for port in list("/ports").unwrap_or_default() {
+            for spec in list("/ports").unwrap_or_default() {
                 let ip = endpoint.pointer("/addresses/0").and_then(|a| a.as_str()).and_then(|a| a.parse().ok());
-                let port = port["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+                let port = spec["port"].as_u64().and_then(|port| u16::try_from(port).ok());
                 let (Some(ip), Some(port)) = (ip, port) else { continue };
                 let address = SocketAddr::new(ip, port);
                 if address.ip().is_loopback() {
                     let namespace = object.key.name.namespace();
                     let identity = || Identity::new(namespace, service, &address.to_string());
-                    identities.entry(address).or_insert_with(identity);
+                    identities.entry((address, Spoken::on(&spec))).or_insert_with(identity);
                 }
             }
         }
     }
-    let mut backends = Vec::new();
-    for (address, identity) in identities {
+    let mut backends = Backends::default();
+    for ((address, spoken), identity) in identities {
         let address = SocketAddr::new(place.moved(address.ip()), address.port());
-        let backend = Echo::start(address, identity).await;
-        backends.push(backend.unwrap_or_else(|error| panic!("{}: {error}", scenario.name())));
+        if spoken == Spoken::Http {
+            let backend = Echo::start(address, identity).await;
+            backends.requests.push(backend.unwrap_or_else(|error| panic!("{}: {error}", scenario.name())));
+            continue;
+        }
+        let pair = (spoken == Spoken::TlsLines).then(|| Pair::new(&["backend.example"]));
+        let backend = match spoken {
+            Spoken::Datagrams => StreamEcho::udp(address, identity).await,
+            Spoken::Lines | Spoken::TlsLines | Spoken::Http => StreamEcho::tcp(address, identity, pair.as_ref()).await,
+        };
+        backends.streams.push(backend.unwrap_or_else(|error| panic!("{}: {address}: {error}", scenario.name())));
     }
     backends
 }

@@ -40,7 +40,14 @@ pub enum Condition {
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// `Host` header.
+    #[serde(default)]
     pub host: String,
+    /// Instead of a request a connection to this port, whose other end says who it is.
+    pub tcp: Option<u16>,
+    /// The same over TLS, asking for `sni`.
+    pub tls_tcp: Option<u16>,
+    /// Instead of a request a datagram to this port.
+    pub udp: Option<u16>,
     /// Path and query.
     #[serde(default = "root")]
     pub path: String,
@@ -54,7 +61,7 @@ pub struct Request {
     /// Over TLS, asking for the host, or for `sni`.
     #[serde(default)]
     pub tls: bool,
-    /// The name asked for in the handshake, if it is not the host.
+    /// The name asked for in the handshake, if it is not the host; with `tls_tcp` always.
     pub sni: Option<String>,
     /// HTTP/2.
     #[serde(default)]
@@ -65,7 +72,7 @@ pub struct Request {
     #[serde(default)]
     pub expect: Answer,
     /// Instead: percent of the answers by backend (`shop/cart`, or `address:port`) or, of those that no backend gave, by
-    /// status.
+    /// status. Of connections and datagrams those without an answer are `refused`.
     #[serde(default)]
     pub shares: BTreeMap<String, u32>,
     /// A header whose value at the backend stands behind the backend in `shares`.
@@ -76,8 +83,12 @@ pub struct Request {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Answer {
-    /// Nobody listens on the port.
+    /// Nobody listens on the port; or the connection is closed without a word, or the datagram is dropped.
     pub refused: bool,
+    /// Whether the backend at the end of a connection was reached over TLS.
+    pub backend_tls: Option<bool>,
+    /// The name that it was asked for then.
+    pub backend_sni: Option<String>,
     /// Status.
     pub status: Option<u16>,
     /// Who answered: `namespace/service` or `address:port`.

@@ -176,32 +176,66 @@ fn decode(kind: ResourceType, resource: &Resource) -> Value {
     tidegate_proto::json::to_json(kind.url(), &resource.bytes).expect("what was encoded decodes")
 }
 
-/// Name, and `address:port -> table`, or with TLS table and secrets by chain.
+/// Name, and `address:port -> table` or cluster, or with TLS what each chain names.
 fn short_listener(listener: &Value) -> (String, Value) {
     let text = |pointer: &str| listener.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let address = text("/address/socket_address/address");
     let port = listener.pointer("/address/socket_address/port_value").cloned().unwrap_or_default();
     let chains = listener["filter_chains"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let table = |chain: &Value| {
-        let table = chain.pointer("/filters/0/typed_config/rds/route_config_name");
-        table.and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    let secrets = |chain: &Value| {
-        let configs = "/transport_socket/typed_config/common_tls_context/tls_certificate_sds_secret_configs";
-        let configs = chain.pointer(configs).and_then(Value::as_array).cloned().unwrap_or_default();
-        configs.iter().map(|config| config["name"].clone()).collect::<Vec<Value>>()
-    };
     let short = match chains {
-        [one] if secrets(one).is_empty() => format!("{address}:{port} -> {}", table(one)).into(),
+        [] => {
+            let matcher = listener.pointer("/listener_filters/0/typed_config/matcher").cloned().unwrap_or_default();
+            format!("{address}:{port} -> {}", datagrams(&matcher)).into()
+        }
+        [one] if one["filter_chain_match"].is_null() => format!("{address}:{port} -> {}", way(one)).into(),
         _ => {
             let chain = |chain: &Value| {
                 let name = chain["name"].as_str().unwrap_or_default().to_owned();
-                (name, json!({ "table": table(chain), "secrets": secrets(chain) }))
+                let is_table = !table(chain).is_empty();
+                (name, json!({ (if is_table { "table" } else { "stream" }): way(chain), "secrets": secrets(chain) }))
             };
             json!({ "address": format!("{address}:{port}"), "chains": chains.iter().map(chain).collect::<Map<_, _>>() })
         }
     };
     (text("/name"), short)
+}
+
+fn table(chain: &Value) -> &str {
+    let table = chain.pointer("/filters/0/typed_config/rds/route_config_name");
+    table.and_then(Value::as_str).unwrap_or_default()
+}
+
+fn secrets(chain: &Value) -> Vec<Value> {
+    let configs = "/transport_socket/typed_config/common_tls_context/tls_certificate_sds_secret_configs";
+    let configs = chain.pointer(configs).and_then(Value::as_array).cloned().unwrap_or_default();
+    configs.iter().map(|config| config["name"].clone()).collect()
+}
+
+/// Where a chain leads: a table, a cluster, or `cluster weight` of several.
+fn way(chain: &Value) -> String {
+    let proxy = chain.pointer("/filters/0/typed_config").unwrap_or(&Value::Null);
+    let weighted = proxy.pointer("/weighted_clusters/clusters").and_then(Value::as_array);
+    match (table(chain), proxy["cluster"].as_str(), weighted) {
+        ("", Some(cluster), _) => cluster.to_owned(),
+        ("", None, Some(several)) => {
+            let one = |share: &Value| format!("{} {}", share["name"].as_str().unwrap_or_default(), share["weight"]);
+            several.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
+        (table, _, _) => table.to_owned(),
+    }
+}
+
+/// Where datagrams go: `cluster` or, of several, `cluster` with its millionths of what is left.
+fn datagrams(matcher: &Value) -> String {
+    let cluster = |found: &Value| {
+        found.pointer("/action/typed_config/cluster").and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let some = matcher.pointer("/matcher_list/matchers").and_then(Value::as_array).cloned().unwrap_or_default();
+    let fraction = "/predicate/single_predicate/custom_match/typed_config/runtime_fraction/default_value/numerator";
+    let some = some
+        .iter()
+        .map(|one| format!("{} {}", cluster(&one["on_match"]), one.pointer(fraction).unwrap_or(&Value::Null)));
+    some.chain([cluster(&matcher["on_no_match"])]).collect::<Vec<_>>().join(", ")
 }
 
 /// Times say when a run was, not what came of it.

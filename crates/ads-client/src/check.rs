@@ -16,6 +16,14 @@ pub enum Violation {
         /// The cluster.
         cluster: String,
     },
+    /// A listener names a cluster that the client cannot use yet, or no longer.
+    #[error("listener {listener} names cluster {cluster}, which is not usable")]
+    UnusableClusterOfListener {
+        /// The listener.
+        listener: String,
+        /// The cluster.
+        cluster: String,
+    },
     /// One version stood for two contents.
     #[error("{kind} {name}: version {version} was sent with two contents")]
     VersionReused {

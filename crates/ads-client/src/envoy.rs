@@ -68,6 +68,8 @@ struct Held {
     names: BTreeSet<String>,
     /// Secrets of a listener.
     secrets: BTreeSet<String>,
+    /// Clusters of a listener.
+    clusters: BTreeSet<String>,
 }
 
 /// One type on the current stream, and what of it outlives the stream.

@@ -10,6 +10,7 @@ use crate::kind::{GroupKind, Kind, ObjectKey};
 use crate::name::{Name, NamespacedName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// One normalized record.
@@ -186,14 +187,51 @@ impl LabelSelector {
 pub enum RouteKind {
     /// HTTPRoute.
     Http,
+    /// TLSRoute.
+    Tls,
+    /// TCPRoute.
+    Tcp,
+    /// UDPRoute.
+    Udp,
 }
 
 impl RouteKind {
+    /// Every kind of route.
+    pub const ALL: [RouteKind; 4] = [RouteKind::Http, RouteKind::Tls, RouteKind::Tcp, RouteKind::Udp];
+
     /// The kind of object.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
             RouteKind::Http => Kind::HttpRoute,
+            RouteKind::Tls => Kind::TlsRoute,
+            RouteKind::Tcp => Kind::TcpRoute,
+            RouteKind::Udp => Kind::UdpRoute,
+        }
+    }
+
+    /// The kind of route that an object of this kind is, if it is one.
+    #[must_use]
+    pub fn of(kind: Kind) -> Option<RouteKind> {
+        RouteKind::ALL.into_iter().find(|route| route.kind() == kind)
+    }
+
+    /// Whether it routes streams or datagrams as a whole, without a look at what is in them. Its rules have neither
+    /// matches nor filters.
+    #[must_use]
+    pub fn is_stream(self) -> bool {
+        match self {
+            RouteKind::Http => false,
+            RouteKind::Tls | RouteKind::Tcp | RouteKind::Udp => true,
+        }
+    }
+
+    /// The transport that its backends are reached by.
+    #[must_use]
+    pub fn transport(self) -> Transport {
+        match self {
+            RouteKind::Http | RouteKind::Tls | RouteKind::Tcp => Transport::Tcp,
+            RouteKind::Udp => Transport::Udp,
         }
     }
 }
@@ -226,7 +264,7 @@ pub struct RouteFact {
     pub created: i64,
     /// `spec.parentRefs`, in order.
     pub parents: Vec<ParentFact>,
-    /// `spec.hostnames`; empty means the hostnames of the listener.
+    /// `spec.hostnames`; empty means the hostnames of the listener. Of a TLSRoute what the client asks for by SNI.
     pub hostnames: Vec<Hostname>,
     /// `spec.rules`, in order.
     pub rules: Vec<RuleFact>,
@@ -256,7 +294,7 @@ pub struct ParentFact {
 pub struct RuleFact {
     /// `name`.
     pub name: Option<Name>,
-    /// `matches`, in order; never empty.
+    /// `matches`, in order; never empty for HTTP, always empty for streams.
     pub matches: Vec<HttpMatch>,
     /// `filters`, in order.
     pub filters: Vec<Filter>,
@@ -455,6 +493,16 @@ pub enum Transport {
     Udp,
     /// SCTP, which nothing here serves.
     Sctp,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Transport::Tcp => "TCP",
+            Transport::Udp => "UDP",
+            Transport::Sctp => "SCTP",
+        })
+    }
 }
 
 /// What a backend speaks on a port.

@@ -14,6 +14,15 @@ pub enum Kind {
     /// `gateway.networking.k8s.io` HTTPRoute.
     #[serde(rename = "HTTPRoute")]
     HttpRoute,
+    /// `gateway.networking.k8s.io` TLSRoute.
+    #[serde(rename = "TLSRoute")]
+    TlsRoute,
+    /// `gateway.networking.k8s.io` TCPRoute.
+    #[serde(rename = "TCPRoute")]
+    TcpRoute,
+    /// `gateway.networking.k8s.io` UDPRoute.
+    #[serde(rename = "UDPRoute")]
+    UdpRoute,
     /// `gateway.networking.k8s.io` ReferenceGrant.
     ReferenceGrant,
     /// core Namespace.
@@ -28,10 +37,13 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 11] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::HttpRoute,
+        Kind::TlsRoute,
+        Kind::TcpRoute,
+        Kind::UdpRoute,
         Kind::ReferenceGrant,
         Kind::Namespace,
         Kind::Service,
@@ -46,6 +58,9 @@ impl Kind {
             Kind::GatewayClass => "GatewayClass",
             Kind::Gateway => "Gateway",
             Kind::HttpRoute => "HTTPRoute",
+            Kind::TlsRoute => "TLSRoute",
+            Kind::TcpRoute => "TCPRoute",
+            Kind::UdpRoute => "UDPRoute",
             Kind::ReferenceGrant => "ReferenceGrant",
             Kind::Namespace => "Namespace",
             Kind::Service => "Service",
@@ -58,7 +73,13 @@ impl Kind {
     #[must_use]
     pub fn group(self) -> &'static str {
         match self {
-            Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute | Kind::ReferenceGrant => "gateway.networking.k8s.io",
+            Kind::GatewayClass
+            | Kind::Gateway
+            | Kind::HttpRoute
+            | Kind::TlsRoute
+            | Kind::TcpRoute
+            | Kind::UdpRoute
+            | Kind::ReferenceGrant => "gateway.networking.k8s.io",
             Kind::Namespace | Kind::Service | Kind::Secret => "",
             Kind::EndpointSlice => "discovery.k8s.io",
         }
@@ -69,6 +90,9 @@ impl Kind {
     pub fn versions(self) -> &'static [&'static str] {
         match self {
             Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute => &["v1", "v1beta1"],
+            // The experimental channel serves the older versions too; they have the same fields.
+            Kind::TlsRoute => &["v1", "v1alpha2", "v1alpha3"],
+            Kind::TcpRoute | Kind::UdpRoute => &["v1", "v1alpha2"],
             Kind::ReferenceGrant => &["v1beta1", "v1"],
             Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Secret => &["v1"],
         }
@@ -188,6 +212,8 @@ mod tests {
     fn a_kind_is_found_by_group_version_and_kind() {
         assert_eq!(Kind::of("v1", "Service"), Some(Kind::Service));
         assert_eq!(Kind::of("gateway.networking.k8s.io/v1", "HTTPRoute"), Some(Kind::HttpRoute));
+        assert_eq!(Kind::of("gateway.networking.k8s.io/v1alpha2", "TCPRoute"), Some(Kind::TcpRoute));
+        assert_eq!(Kind::of("gateway.networking.k8s.io/v1alpha3", "TCPRoute"), None);
         assert_eq!(Kind::of("serving.knative.dev/v1", "Service"), None);
         assert_eq!(Kind::of("gateway.networking.k8s.io/v1alpha1", "Gateway"), None);
     }

@@ -39,6 +39,8 @@ mod route;
 
 mod http_route;
 
+mod stream_route;
+
 mod reference_grant;
 
 mod namespace;
@@ -53,7 +55,7 @@ mod schema;
 
 use node::{Node, Report};
 use tidegate_log::Object;
-use tidegate_model::{Fact, Finding, Kind, Millis, ObjectKey, Reason};
+use tidegate_model::{Fact, Finding, Kind, Millis, ObjectKey, Reason, RouteKind};
 
 /// What one object is reason for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,6 +89,9 @@ pub fn normalize(object: &Object) -> Normalized {
         Kind::GatewayClass => plain(gateway_class::facts(&object.key, &root, &mut report)),
         Kind::Gateway => plain(gateway::facts(&object.key, &root, &mut report)),
         Kind::HttpRoute => plain(http_route::facts(&object.key, &root, &mut report)),
+        Kind::TlsRoute => plain(stream_route::facts(RouteKind::Tls, &object.key, &root, &mut report)),
+        Kind::TcpRoute => plain(stream_route::facts(RouteKind::Tcp, &object.key, &root, &mut report)),
+        Kind::UdpRoute => plain(stream_route::facts(RouteKind::Udp, &object.key, &root, &mut report)),
         Kind::ReferenceGrant => plain(reference_grant::facts(&object.key, &root, &mut report)),
         Kind::Namespace => plain(namespace::facts(&object.key, &root, &mut report)),
         Kind::Service => plain(service::facts(&object.key, &root, &mut report)),

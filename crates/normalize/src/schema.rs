@@ -5,7 +5,9 @@
 //! cannot decode a value that nothing else complained about, that is a remark too.
 
 use crate::node::{Report, plain};
-use gateway_api::experimental::{gatewayclasses, gateways, httproutes, referencegrants};
+use gateway_api::experimental::{
+    gatewayclasses, gateways, httproutes, referencegrants, tcproutes, tlsroutes, udproutes,
+};
 use k8s_openapi::api::{core::v1 as core, discovery::v1 as discovery};
 use serde::de::DeserializeOwned;
 use serde_ignored::Path;
@@ -158,6 +160,9 @@ fn decode(kind: Kind, body: &Value) -> Option<Decoded> {
         Kind::GatewayClass => decode_as::<gatewayclasses::GatewayClass>(body),
         Kind::Gateway => decode_as::<gateways::Gateway>(body),
         Kind::HttpRoute => decode_as::<httproutes::HttpRoute>(body),
+        Kind::TlsRoute => decode_as::<tlsroutes::TlsRoute>(body),
+        Kind::TcpRoute => decode_as::<tcproutes::TcpRoute>(body),
+        Kind::UdpRoute => decode_as::<udproutes::UdpRoute>(body),
         Kind::ReferenceGrant => decode_as::<referencegrants::ReferenceGrant>(body),
         Kind::Namespace => decode_as::<core::Namespace>(body),
         Kind::Service => decode_as::<core::Service>(body),

@@ -29,6 +29,13 @@ fn samples() -> Vec<Value> {
                 {"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [{"name": "a", "value": "b"}], "remove": ["c"]}}],
             "backendRefs": [{"name": "a", "port": 80, "weight": 2}], "timeouts": {"request": "2s", "backendRequest": "1s"}},
             {"filters": [{"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}}]}]}}),
+        json!({"apiVersion": gateway, "kind": "TLSRoute", "metadata": meta, "spec": {"hostnames": ["*.a.b"],
+            "parentRefs": [{"name": "a", "sectionName": "tls"}],
+            "rules": [{"name": "r", "backendRefs": [{"name": "a", "port": 443, "weight": 2}]}]}}),
+        json!({"apiVersion": gateway, "kind": "TCPRoute", "metadata": meta, "spec": {"parentRefs": [{"name": "a", "port": 9000}],
+            "rules": [{"backendRefs": [{"name": "a", "port": 9000}, {"name": "b", "namespace": "c", "port": 1}]}]}}),
+        json!({"apiVersion": gateway, "kind": "UDPRoute", "metadata": meta, "spec": {"parentRefs": [{"name": "a"}],
+            "rules": [{"backendRefs": [{"name": "a", "port": 53}]}]}}),
         json!({"apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant", "metadata": meta, "spec": {
             "from": [{"group": "g.b", "kind": "HTTPRoute", "namespace": "a"}], "to": [{"group": "", "kind": "Service", "name": "a"}]}}),
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}),
@@ -70,11 +77,19 @@ fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
             "did you mean filters?",
         ),
         (2, "/metadata/lables", json!({}), "metadata.lables", "remove it"),
-        (4, "/metadata/anotations", json!({}), "metadata.anotations", "did you mean annotations?"),
-        (5, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
-        (6, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
-        (6, "/enpoints", json!([]), "enpoints", "remove it"),
-        (3, "/spec/frm", json!([]), "spec.frm", "remove it"),
+        (7, "/metadata/anotations", json!({}), "metadata.anotations", "did you mean annotations?"),
+        (8, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
+        (9, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
+        (9, "/enpoints", json!([]), "enpoints", "remove it"),
+        (6, "/spec/frm", json!([]), "spec.frm", "remove it"),
+        (4, "/spec/hostnames", json!([]), "spec.hostnames", "remove it"),
+        (
+            5,
+            "/spec/rules/0/backendRefs/0/wieght",
+            json!(1),
+            "spec.rules[0].backendRefs[0].wieght",
+            "did you mean weight?",
+        ),
     ];
     for (index, pointer, value, field, advice) in table {
         let base = samples[index].clone();
@@ -91,7 +106,7 @@ fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
 
 #[test]
 fn a_wrong_type_in_a_part_that_is_not_read_is_a_remark() {
-    let service = samples()[5].clone();
+    let service = samples()[8].clone();
     let found = facts(with(service, "/spec/sessionAffinity", json!(5)));
     let said = rows(&found);
     assert_eq!(
@@ -112,7 +127,7 @@ fn status_and_managed_fields_are_not_the_users() {
 
 #[test]
 fn a_slice_that_an_api_server_stored_has_no_unknown_fields_to_look_for() {
-    let slice = with(samples()[6].clone(), "/extra", json!(1));
+    let slice = with(samples()[9].clone(), "/extra", json!(1));
     assert_eq!(rows(&facts(slice.clone())).len(), 1);
     assert_eq!(rows(&facts(with(slice, "/metadata/uid", json!("u")))), []);
 }
@@ -220,7 +235,7 @@ proptest! {
 
     #[test]
     fn no_object_makes_it_panic_and_every_object_keeps_its_identity(
-        kind in 0_usize..7, mutations in prop::collection::vec(any_mutation(), 1..6)
+        kind in 0_usize..10, mutations in prop::collection::vec(any_mutation(), 1..6)
     ) {
         let mut body = samples()[kind].clone();
         for (pick, mutation) in mutations {

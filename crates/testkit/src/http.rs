@@ -122,7 +122,7 @@ impl Call {
         match &self.tls {
             None => self.exchange_over(stream).await,
             Some(name) => {
-                let stream = tls::connect(stream, name, self.http2).await.map_err(|e| connecting(&e))?;
+                let stream = tls::connect(stream, name, &[self.alpn()]).await.map_err(|e| connecting(&e))?;
                 let certificate = tls::certificate(&stream);
                 Ok(Response { certificate, ..self.exchange_over(stream).await? })
             }
@@ -156,6 +156,10 @@ impl Call {
             alongside(connection, async { read(sender.send_request(request).await).await }).await
         }
         .map_err(|e| answering(&e))
+    }
+
+    fn alpn(&self) -> &'static [u8] {
+        if self.http2 { b"h2" } else { b"http/1.1" }
     }
 
     fn scheme(&self) -> &'static str {

@@ -4,13 +4,14 @@ use bytes::Bytes;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
 use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// A certificate and its key.
 #[derive(Clone, Debug)]
@@ -56,19 +57,30 @@ impl Pair {
     }
 }
 
-/// Shakes hands, asking for `name`.
+/// Shakes hands, asking for `name` and offering to speak these.
 pub(crate) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     name: &str,
-    http2: bool,
+    protocols: &[&[u8]],
 ) -> io::Result<TlsStream<S>> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
     let builder = builder.map_err(io::Error::other)?.dangerous();
     let mut config = builder.with_custom_certificate_verifier(Arc::new(TakesAny(provider))).with_no_client_auth();
-    config.alpn_protocols = vec![if http2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
+}
+
+/// Shakes hands as a server with this certificate.
+pub(crate) fn acceptor(pair: &Pair) -> io::Result<TlsAcceptor> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(io::Error::other)?.with_no_client_auth();
+    let chain = vec![CertificateDer::from(pair.der.to_vec())];
+    let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).map_err(io::Error::other)?;
+    let config = builder.with_single_cert(chain, key).map_err(io::Error::other)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 /// The certificate that the server showed, in DER.

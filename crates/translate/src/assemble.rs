@@ -35,11 +35,10 @@ pub(crate) type Domain = (HostKey, Hostname);
 pub(crate) fn listener_domains(state: &GatewayState) -> Vec<Domain> {
     let usable = state.listeners.iter().filter(|listener| listener.usable);
     let domain = |listener: &crate::gateways::ListenerState| {
-        let key =
-            HostKey { gateway: state.fact.name.clone(), table: listener.table(), host: listener.hostname.clone() };
-        (key, listener.hostname.clone())
+        let (table, host) = (listener.table()?, listener.hostname.clone());
+        Some((HostKey { gateway: state.fact.name.clone(), table, host: host.clone() }, host))
     };
-    usable.map(domain).collect()
+    usable.filter_map(domain).collect()
 }
 
 /// Every virtual host.

@@ -3,6 +3,7 @@
 use crate::edges::Edges;
 use crate::gateways::ListenerState;
 use crate::lookup::{Rows, lookup};
+use crate::names::Socket;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,10 +45,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Binding {
     pub(crate) listener: Name,
     pub(crate) listener_host: Hostname,
-    pub(crate) port: u16,
-    /// Whether it is reached over TLS.
-    pub(crate) tls: bool,
-    pub(crate) table: Name,
+    pub(crate) socket: Socket,
     /// The domains that it serves the route under: none if the listener is not usable, or where a more specific
     /// listener of the port owns the domain (isolation).
     pub(crate) hosts: Vec<Hostname>,
@@ -125,7 +123,7 @@ pub(crate) fn attach(
         any_allowed = true;
         let common: Vec<Hostname> = ask.hostnames.iter().filter_map(|host| listener.hostname.intersect(host)).collect();
         if !common.is_empty() {
-            bindings.push(bind(listener, common, listeners));
+            bindings.extend(bind(listener, common, listeners));
         }
     }
     if !bindings.is_empty() {
@@ -175,33 +173,29 @@ fn allows(
     namespace_allowed && listener.kinds.iter().any(|kind| kind.is(ask.route.kind.kind()))
 }
 
-fn bind(listener: &ListenerState, common: Vec<Hostname>, listeners: &[ListenerState]) -> Binding {
+/// A listener with the domains that it serves. None for one without a socket, which takes no kind of route.
+fn bind(listener: &ListenerState, common: Vec<Hostname>, listeners: &[ListenerState]) -> Option<Binding> {
+    let socket = listener.socket()?;
     let mut hosts: Vec<Hostname> = if listener.usable {
-        common.into_iter().filter(|host| owner(host, listener.port, listeners) == Some(&listener.name)).collect()
+        common.into_iter().filter(|host| owner(host, socket, listeners) == Some(&listener.name)).collect()
     } else {
         Vec::new()
     };
     hosts.sort();
     hosts.dedup();
-    Binding {
-        listener: listener.name.clone(),
-        listener_host: listener.hostname.clone(),
-        port: listener.port,
-        tls: listener.tls,
-        table: listener.table(),
-        hosts,
-    }
+    Some(Binding { listener: listener.name.clone(), listener_host: listener.hostname.clone(), socket, hosts })
 }
 
-/// The listener of the port that requests to `host` go to: the most specific one.
-fn owner<'l>(host: &Hostname, port: u16, listeners: &'l [ListenerState]) -> Option<&'l Name> {
-    let of_port = listeners.iter().filter(|l| l.claims && l.port == port && l.hostname.covers(host));
-    of_port.max_by_key(|l| l.hostname.specificity()).map(|l| &l.name)
+/// The listener of the socket that what comes in for `host` goes to: the most specific one.
+fn owner<'l>(host: &Hostname, socket: Socket, listeners: &'l [ListenerState]) -> Option<&'l Name> {
+    let of_socket = listeners.iter().filter(|l| l.claims && l.socket() == Some(socket) && l.hostname.covers(host));
+    of_socket.max_by_key(|l| l.hostname.specificity()).map(|l| &l.name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::speech::Speech;
     use tidegate_model::{GroupKind, LabelSelector, RouteKind};
 
     fn listener(name: &str, port: u16, hostname: &str, namespaces: AllowedNamespaces) -> ListenerState {
@@ -213,7 +207,7 @@ mod tests {
             kinds: vec![Kind::HttpRoute.into()],
             bad_kinds: Vec::new(),
             problem: None,
-            tls: false,
+            speech: Speech::Http,
             claims: true,
             usable: true,
         }

@@ -6,7 +6,9 @@ use crate::names::{Backend, ClusterKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidegate_model::{BackendRef, Kind, Name, Reason, RouteFact, RouteKey, ServiceFact, ServicePortFact, Transport};
+use tidegate_model::{
+    BackendRef, Kind, Name, Reason, RouteFact, RouteKey, ServiceFact, ServicePortFact, Transport, Upstream,
+};
 
 /// What a reference leads to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -47,16 +49,16 @@ pub(crate) fn resolutions<'s>(
     by_service.arrange_by_key_named("backend asks by service").join_core(
         states.arrange_by_key_named("services"),
         |_service, (ask, permitted), service| {
-            let resolution = resolve(&ask.target, *permitted, service.as_deref());
+            let resolution = resolve(ask, *permitted, service.as_deref());
             Some((ask.route.clone(), (ask.target.clone(), resolution)))
         },
     )
 }
 
 /// What a reference leads to. A missing permission is told before anything that would tell what exists there.
-pub(crate) fn resolve(target: &BackendRef, permitted: bool, service: Option<&ServiceFact>) -> Resolution {
+pub(crate) fn resolve(ask: &BackendAsk, permitted: bool, service: Option<&ServiceFact>) -> Resolution {
     let failed = |reason, message: String| Resolution::Failed(reason, message.into());
-    let BackendRef { group_kind, name, port } = target;
+    let BackendRef { group_kind, name, port } = &ask.target;
     if !group_kind.is(Kind::Service) {
         return failed(Reason::InvalidKind, format!("{group_kind} {name} is not a kind of backend; use a Service"));
     }
@@ -77,24 +79,32 @@ pub(crate) fn resolve(target: &BackendRef, permitted: bool, service: Option<&Ser
     let Some(port) = port else {
         return failed(Reason::BackendNotFound, format!("the reference to Service {name} names no port"));
     };
-    match service.ports.iter().find(|p| p.port == *port && p.transport == Transport::Tcp) {
+    let transport = ask.route.kind.transport();
+    match service.ports.iter().find(|p| p.port == *port && p.transport == transport) {
         None => {
-            let known = service.ports.iter().map(|p| p.port.to_string()).collect::<Vec<_>>().join(", ");
-            failed(Reason::BackendNotFound, format!("Service {name} has no TCP port {port}; it has {known}"))
+            let known = service.ports.iter().map(|p| format!("{} {}", p.transport, p.port));
+            let known = known.collect::<Vec<_>>().join(", ");
+            failed(Reason::BackendNotFound, format!("Service {name} has no {transport} port {port}; it has {known}"))
         }
         Some(found) => Resolution::Found(backend(service, found)),
     }
 }
 
 fn backend(service: &ServiceFact, port: &ServicePortFact) -> Backend {
-    Backend {
-        cluster: ClusterKey { service: service.name.clone(), port: port.port, upstream: port.upstream },
-        port_name: port.name.clone(),
+    let cluster = ClusterKey {
+        service: service.name.clone(),
+        port: port.port,
         transport: port.transport,
-    }
+        upstream: match port.transport {
+            Transport::Tcp => port.upstream,
+            // What HTTP a backend speaks matters to TCP alone.
+            Transport::Udp | Transport::Sctp => Upstream::Http1,
+        },
+    };
+    Backend { cluster, port_name: port.name.clone() }
 }
 
-/// Every backend that a reference to the Service can lead to.
+/// Every backend that a reference of an entry to the Service can lead to.
 pub(crate) fn of_service(service: &ServiceFact) -> Vec<Backend> {
     let mut seen = BTreeSet::new();
     let is_backend = |port: &&ServicePortFact| port.transport == Transport::Tcp && service.external_name.is_none();

@@ -23,9 +23,10 @@ pub(crate) enum Resolution {
     Failed(Reason, Name),
 }
 
-/// The references of a Gateway's listeners, each once.
+/// The references of a Gateway's listeners, each once. Where the handshake is passed on they mean nothing.
 pub(crate) fn asks((gateway, candidate): &(NamespacedName, Candidate)) -> Vec<CertificateAsk> {
     let tls = candidate.fact.listeners.iter().filter_map(|listener| listener.tls.as_ref());
+    let tls = tls.filter(|tls| !tls.passthrough);
     let mut targets: Vec<&CertificateRef> = tls.flat_map(|tls| &tls.certificates).collect();
     targets.sort();
     targets.dedup();

@@ -12,7 +12,7 @@ use std::hash::Hash;
 use tidegate_model::Name;
 
 /// Every edge that can be cut.
-pub const EDGES: [&str; 29] = [
+pub const EDGES: [&str; 32] = [
     "classes to Gateways",
     "verdicts to status",
     "verdicts to Gateways of ours",
@@ -33,6 +33,9 @@ pub const EDGES: [&str; 29] = [
     "domains of entries",
     "virtual hosts without entries",
     "entries of virtual hosts",
+    "frames of sockets",
+    "streams of sockets",
+    "clusters of sockets",
     "members, each once",
     "wanted clusters, each once",
     "clusters that are wanted",

@@ -3,7 +3,7 @@
 
 use crate::edges::Edges;
 use crate::lookup::Rows;
-use crate::names::Backend;
+use crate::names::{Backend, ClusterKey};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -53,7 +53,8 @@ pub(crate) fn assignments<'s>(
 /// The cluster of a backend.
 pub(crate) fn cluster(backend: &Backend) -> Row {
     let name = backend.cluster.name();
-    let cluster = ir::Cluster { name: name.clone(), upstream: backend.cluster.upstream };
+    let ClusterKey { transport, upstream, .. } = backend.cluster;
+    let cluster = ir::Cluster { name: name.clone(), transport, upstream };
     Row::Cluster(name, Variants::any(encode::cluster(&cluster)))
 }
 
@@ -67,8 +68,9 @@ pub(crate) fn endpoints(backend: &Backend, slices: &[&SliceFact]) -> Row {
 /// Whether a backend has a member that traffic can go to: one that is draining counts, since it is served while nothing
 /// is ready.
 pub(crate) fn is_usable(backend: &Backend, slices: &[&SliceFact]) -> bool {
-    let has_port =
-        |slice: &SliceFact| slice.ports.iter().any(|p| p.name == backend.port_name && p.transport == backend.transport);
+    let has_port = |slice: &SliceFact| {
+        slice.ports.iter().any(|p| p.name == backend.port_name && p.transport == backend.cluster.transport)
+    };
     slices.iter().any(|slice| !slice.endpoints.is_empty() && has_port(slice))
 }
 
@@ -76,7 +78,8 @@ pub(crate) fn is_usable(backend: &Backend, slices: &[&SliceFact]) -> bool {
 fn assignment(cluster: &Name, backend: &Backend, slices: &[&SliceFact]) -> ir::Assignment {
     let mut members: BTreeMap<(&Name, u16), (EndpointState, Option<&Name>)> = BTreeMap::new();
     for slice in slices {
-        let ports = slice.ports.iter().filter(|p| p.name == backend.port_name && p.transport == backend.transport);
+        let ports =
+            slice.ports.iter().filter(|p| p.name == backend.port_name && p.transport == backend.cluster.transport);
         for port in ports {
             for endpoint in &slice.endpoints {
                 let found = (endpoint.state, endpoint.zone.as_ref());
@@ -107,7 +110,6 @@ fn assignment(cluster: &Name, backend: &Backend, slices: &[&SliceFact]) -> ir::A
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::ClusterKey;
     use tidegate_model::{EndpointFact, SlicePortFact, Transport, Upstream};
 
     fn slice(name: &str, ports: &[(&str, u16)], endpoints: &[(&str, EndpointState)]) -> SliceFact {
@@ -132,9 +134,13 @@ mod tests {
 
     fn members(port_name: &str, slices: &[&SliceFact]) -> Vec<String> {
         let backend = Backend {
-            cluster: ClusterKey { service: NamespacedName::parse("shop/cart"), port: 80, upstream: Upstream::Http1 },
+            cluster: ClusterKey {
+                service: NamespacedName::parse("shop/cart"),
+                port: 80,
+                transport: Transport::Tcp,
+                upstream: Upstream::Http1,
+            },
             port_name: port_name.into(),
-            transport: Transport::Tcp,
         };
         let assignment = assignment(&"c".into(), &backend, slices);
         let endpoints = assignment.localities.iter().flat_map(|l| &l.endpoints);

@@ -3,19 +3,20 @@
 //! Two views of one verdict leave here: [`GatewayState`] for status, and the listeners alone for attachment, so that
 //! an edit that changes no listener re-derives no route.
 
-use crate::Bind;
 use crate::certificates::Resolution;
 use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
-use crate::names::{listener_name, secret_name, table_name};
+use crate::names::{Socket, secret_name, table_name};
+use crate::speech::Speech;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    AllowedNamespaces, CertificateFact, CertificateRef, ClassFact, Finding, GatewayFact, GroupKind, Hostname, Kind,
+    AllowedNamespaces, CertificateFact, CertificateRef, ClassFact, Finding, GatewayFact, GroupKind, Hostname,
     ListenerFact, Name, NamespacedName, Protocol, Reason,
 };
-use tidegate_xds::{Row, encode, ir};
+use tidegate_xds::ir::Family;
+use tidegate_xds::{Row, encode};
 
 /// A Gateway of ours, looked at by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -51,19 +52,24 @@ pub(crate) struct ListenerState {
     /// Kinds that the user allowed but that the protocol cannot carry.
     pub(crate) bad_kinds: Vec<GroupKind>,
     pub(crate) problem: Option<ListenerProblem>,
-    /// Whether clients reach it over TLS.
-    pub(crate) tls: bool,
+    /// What is spoken there.
+    pub(crate) speech: Speech,
     /// Whether requests to its hostname are its own and no less specific listener's. A listener without a certificate
     /// that can be served still claims them: nothing answers them in its place.
     pub(crate) claims: bool,
-    /// Whether traffic is served: no problem, its Gateway is accepted, and with TLS it has a certificate.
+    /// Whether traffic is served: no problem, its Gateway is accepted, and it has a certificate if it needs one.
     pub(crate) usable: bool,
 }
 
 impl ListenerState {
-    /// The table that its routes are in.
-    pub(crate) fn table(&self) -> Name {
-        table_name(self.port, self.tls, &self.hostname)
+    /// The socket that it shares with other listeners of its port, if there can be one.
+    pub(crate) fn socket(&self) -> Option<Socket> {
+        self.speech.family().map(|family| Socket { port: self.port, family })
+    }
+
+    /// The table that its routes are in, if it takes requests.
+    pub(crate) fn table(&self) -> Option<Name> {
+        if self.speech.is_stream() { None } else { self.socket().map(|socket| table_name(socket, &self.hostname)) }
     }
 }
 
@@ -205,16 +211,16 @@ fn resolve(
         (0..).zip(&gateway.listeners).map(|(index, listener)| certificates(index, listener, found)).collect();
     let listeners = gateway.listeners.iter().zip(problems).zip(&certificates).map(|((listener, problem), own)| {
         let (kinds, bad_kinds) = route_kinds(listener);
-        let tls = listener.protocol == Protocol::Https;
+        let speech = Speech::of(listener);
         let accepted = refused.is_none() && problem.is_none();
-        let usable = accepted && !kinds.is_empty() && (!tls || !own.served.is_empty());
+        let usable = accepted && !kinds.is_empty() && (!speech.needs_certificate() || !own.served.is_empty());
         ListenerState {
             name: listener.name.clone(),
             port: listener.port,
             hostname: listener.hostname.clone(),
             namespaces: listener.namespaces.clone(),
-            tls,
-            claims: usable || (accepted && tls),
+            speech,
+            claims: usable || (accepted && speech.family() == Some(Family::Tls)),
             usable,
             kinds,
             bad_kinds,
@@ -228,6 +234,10 @@ fn resolve(
 /// What the certificate references of a listener lead to.
 fn certificates(index: usize, listener: &ListenerFact, found: &BTreeMap<&CertificateRef, &Resolution>) -> Certificates {
     let mut own = Certificates::default();
+    let speech = Speech::of(listener);
+    if !speech.needs_certificate() {
+        return own;
+    }
     let targets = listener.tls.iter().flat_map(|tls| &tls.certificates);
     for (at, target) in targets.enumerate() {
         let field = format!("spec.listeners[{index}].tls.certificateRefs[{at}]");
@@ -246,9 +256,10 @@ fn certificates(index: usize, listener: &ListenerFact, found: &BTreeMap<&Certifi
             None => {}
         }
     }
-    if listener.protocol == Protocol::Https && own.served.is_empty() && own.failed.is_empty() {
+    if own.served.is_empty() && own.failed.is_empty() {
         let field = format!("spec.listeners[{index}].tls.certificateRefs");
-        own.failed.push(Finding::new(Reason::InvalidCertificateRef, &field, "HTTPS needs a certificate; add one"));
+        let message = "TLS that ends here needs a certificate; add one";
+        own.failed.push(Finding::new(Reason::InvalidCertificateRef, &field, message));
     }
     own
 }
@@ -330,8 +341,6 @@ fn problems(listeners: &[ListenerFact]) -> Vec<Option<ListenerProblem>> {
                 Some(ListenerProblem::ProtocolConflict)
             } else if others().any(|other| other.hostname == listener.hostname) {
                 Some(ListenerProblem::HostnameConflict)
-            } else if !matches!(listener.protocol, Protocol::Http | Protocol::Https) {
-                Some(ListenerProblem::UnsupportedProtocol)
             } else {
                 None
             }
@@ -350,10 +359,7 @@ fn can_share(one: &Protocol, other: &Protocol) -> bool {
 
 /// The kinds of route a listener takes, and those it was asked to take but cannot.
 fn route_kinds(listener: &ListenerFact) -> (Vec<GroupKind>, Vec<GroupKind>) {
-    let possible: Vec<GroupKind> = match listener.protocol {
-        Protocol::Http | Protocol::Https => vec![Kind::HttpRoute.into()],
-        Protocol::Tls | Protocol::Tcp | Protocol::Udp | Protocol::Other(_) => Vec::new(),
-    };
+    let possible = Speech::of(listener).routes();
     if listener.kinds.is_empty() {
         return (possible, Vec::new());
     }
@@ -362,67 +368,37 @@ fn route_kinds(listener: &ListenerFact) -> (Vec<GroupKind>, Vec<GroupKind>) {
     (good, if possible.is_empty() { Vec::new() } else { bad })
 }
 
-/// The Gateway's own rows: itself, and for each served port a listener with its tables and secrets.
-pub(crate) fn rows(state: &GatewayState, bind: Bind) -> Vec<Row> {
+/// The Gateway's own rows: itself, its tables and its secrets.
+pub(crate) fn rows(state: &GatewayState) -> Vec<Row> {
     let gateway = &state.fact.name;
     if state.refused.is_some() {
         return Vec::new();
     }
     let mut rows = vec![Row::Gateway(gateway.clone())];
-    let mut ports: BTreeMap<(u16, bool), Vec<(&ListenerState, &Certificates)>> = BTreeMap::new();
-    for (listener, own) in state.listeners.iter().zip(&*state.certificates).filter(|(listener, _)| listener.usable) {
-        ports.entry((listener.port, listener.tls)).or_default().push((listener, own));
-    }
+    let mut tables: BTreeSet<Name> = BTreeSet::new();
     let mut secrets: BTreeMap<&Name, &Name> = BTreeMap::new();
-    for ((port, tls), listeners) in &ports {
-        let listener = ir::Listener {
-            name: listener_name(*port, *tls),
-            addresses: bind.addresses(&state.fact),
-            port: *port,
-            chains: chains(*port, *tls, listeners),
-        };
-        let tables: BTreeSet<&Name> = listener.chains.iter().map(|chain| &chain.table).collect();
-        rows.extend(tables.into_iter().map(|table| Row::Table(gateway.clone(), table.clone())));
-        rows.push(Row::Listener(gateway.clone(), Arc::new(encode::listener(&listener))));
-        if *tls {
-            secrets.extend(listeners.iter().flat_map(|(_, own)| &own.served).map(|(name, digest)| (name, digest)));
-            rows.extend(listeners.iter().flat_map(|(listener, _)| misdirected(state, listener)));
-        }
+    for (listener, own) in state.listeners.iter().zip(&*state.certificates).filter(|(listener, _)| listener.usable) {
+        tables.extend(listener.table());
+        secrets.extend(own.served.iter().map(|(name, digest)| (name, digest)));
+        rows.extend(misdirected(state, listener));
     }
+    rows.extend(tables.into_iter().map(|table| Row::Table(gateway.clone(), table)));
     let secrets = secrets.into_iter().map(|(name, digest)| encode::secret_ref(name.clone(), digest));
     rows.extend(secrets.map(|secret| Row::Secret(gateway.clone(), secret)));
     rows
 }
 
-/// The ways into a port. In plaintext there is one; with TLS the name that the client asks for chooses among them.
-fn chains(port: u16, tls: bool, listeners: &[(&ListenerState, &Certificates)]) -> Vec<ir::Chain> {
-    if !tls {
-        let table = table_name(port, tls, &Hostname::any());
-        let listeners = listeners.iter().map(|(listener, _)| listener.name.clone()).collect();
-        return vec![ir::Chain { hostname: Hostname::any(), table, certificates: Vec::new(), listeners }];
-    }
-    let mut chains: Vec<ir::Chain> = listeners
-        .iter()
-        .map(|(listener, own)| ir::Chain {
-            hostname: listener.hostname.clone(),
-            table: listener.table(),
-            certificates: own.served.iter().map(|(name, _)| name.clone()).collect(),
-            listeners: vec![listener.name.clone()],
-        })
-        .collect();
-    chains.sort_by(|a, b| a.hostname.cmp(&b.hostname));
-    chains
-}
-
-/// Virtual hosts that answer 421 on the table of `listener` for hosts that are another listener's: a client that reuses
-/// a connection for them must open one of their own.
+/// Virtual hosts that answer 421 on the table of an HTTPS `listener` for hosts that are another listener's: a client that
+/// reuses a connection for them must open one of their own.
 fn misdirected(state: &GatewayState, listener: &ListenerState) -> Vec<Row> {
-    let others = state.listeners.iter().filter(|other| {
-        other.claims && other.tls && other.port == listener.port && other.hostname != listener.hostname
-    });
+    let Some(table) = listener.table().filter(|_| listener.speech == Speech::Https) else { return Vec::new() };
+    let others = state
+        .listeners
+        .iter()
+        .filter(|other| other.claims && other.socket() == listener.socket() && other.hostname != listener.hostname);
     let row = |other: &ListenerState| {
         let host = Arc::new(encode::misdirected(&other.hostname));
-        Row::VirtualHost(state.fact.name.clone(), listener.table(), other.hostname.clone(), host)
+        Row::VirtualHost(state.fact.name.clone(), table.clone(), other.hostname.clone(), host)
     };
     others.map(row).collect()
 }
@@ -462,6 +438,11 @@ mod tests {
             listener("e", 81, Protocol::Tcp, ""),
             listener("f", 81, Protocol::Udp, ""),
             listener("g", 80, Protocol::Other("INVALID".into()), "x.com"),
+            listener("h", 443, Protocol::Https, "x.com"),
+            listener("i", 443, Protocol::Tls, "y.com"),
+            listener("j", 443, Protocol::Tls, ""),
+            listener("k", 444, Protocol::Https, "x.com"),
+            listener("l", 444, Protocol::Tls, "x.com"),
         ]);
         assert_eq!(
             found,
@@ -471,8 +452,13 @@ mod tests {
                 None,
                 Some(ListenerProblem::ProtocolConflict),
                 Some(ListenerProblem::ProtocolConflict),
+                None,
                 Some(ListenerProblem::UnsupportedProtocol),
-                Some(ListenerProblem::UnsupportedProtocol),
+                None,
+                None,
+                None,
+                Some(ListenerProblem::HostnameConflict),
+                Some(ListenerProblem::HostnameConflict),
             ]
         );
     }

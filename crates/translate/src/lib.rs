@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    ClassFact, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact, NamespacedName,
-    ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
+    ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact,
+    NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 use timely::dataflow::Scope;
@@ -36,7 +36,10 @@ mod published;
 mod rank;
 pub mod reference;
 mod references;
+mod sockets;
+mod speech;
 mod status;
+mod streams;
 
 use edges::Edges;
 pub use edges::{EDGES, HOLD_EDGES};
@@ -224,6 +227,12 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
             .concat(edges.carry("findings to routes", findings.clone().flat_map(route_finding)));
         let lowered = lower::lowered(route_inputs, holds);
 
+        // Sockets, and the clusters that their streams use.
+        let streams = lowered.clone().flat_map(streams::wanted);
+        let frames = ours.clone().flat_map(move |state| sockets::frames(&state, bind));
+        let sockets = sockets::sockets(&edges, frames, streams);
+        let streamed = edges.carry("clusters of sockets", sockets.clone().flat_map(sockets::used));
+
         // What of it is published: all of it as wanted, unless something may be held.
         let published = match ticks {
             None => Published::as_wanted(&lowered),
@@ -236,27 +245,17 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         // Virtual hosts, and the clusters that somebody references.
         let domains = ours.clone().flat_map(|state| assemble::listener_domains(&state));
         let hosts = assemble::virtual_hosts(&edges, domains, published.entries);
-        let members = edges.once("members, each once", published.used);
+        let members = edges.once("members, each once", published.used.concat(streamed));
         let wanted = edges.once("wanted clusters, each once", members.clone().map(|(_, backend)| backend));
         let assignments = endpoints::assignments(&edges, wanted, slices);
 
         // Status, from the same rows.
-        let verdicts = verdicts.map(|(gateway, verdict)| (gateway, GatewayInput::Verdict(verdict)));
-        let attached = attachments.flat_map(attached);
-        let gateway_inputs = edges
-            .carry("verdicts to status", verdicts)
-            .concat(edges.carry("attachments to status", attached))
-            .concat(edges.carry("findings to Gateways", findings.clone().flat_map(gateway_finding)));
-        let classes = classes.filter(move |class| class.controller == controller).map(other_class);
-        let other_inputs = edges
-            .carry("classes to status", classes)
-            .concat(edges.carry("findings to others", findings.flat_map(other_finding)));
-        let statuses = status::gateway_statuses(gateway_inputs)
-            .concat(status::other_statuses(other_inputs))
+        let statuses = statuses(&edges, controller, verdicts, attachments, classes, findings)
             .concat(edges.carry("status of routes", published.statuses));
 
         let rows = ours
-            .flat_map(move |state| gateways::rows(&state, bind))
+            .flat_map(|state| gateways::rows(&state))
+            .concat(sockets.flat_map(sockets::listener_row))
             .concat(hosts)
             .concat(members.map(|(gateway, backend)| Row::Member(gateway, backend.cluster.name())))
             .concat(assignments)
@@ -272,6 +271,28 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         .probe_with(&probe);
     });
     (inputs, probe)
+}
+
+/// The status of everything but routes.
+fn statuses<'s>(
+    edges: &Edges,
+    controller: Name,
+    verdicts: Rows<'s, (NamespacedName, gateways::Verdict)>,
+    attachments: Rows<'s, (RouteKey, attach::Attachment)>,
+    classes: Rows<'s, ClassFact>,
+    findings: Rows<'s, FindingRow>,
+) -> Rows<'s, (ObjectKey, Arc<DerivedStatus>)> {
+    let verdicts = verdicts.map(|(gateway, verdict)| (gateway, GatewayInput::Verdict(verdict)));
+    let attached = attachments.flat_map(attached);
+    let gateway_inputs = edges
+        .carry("verdicts to status", verdicts)
+        .concat(edges.carry("attachments to status", attached))
+        .concat(edges.carry("findings to Gateways", findings.clone().flat_map(gateway_finding)));
+    let classes = classes.filter(move |class| class.controller == controller).map(other_class);
+    let other_inputs = edges
+        .carry("classes to status", classes)
+        .concat(edges.carry("findings to others", findings.flat_map(other_finding)));
+    status::gateway_statuses(gateway_inputs).concat(status::other_statuses(other_inputs))
 }
 
 /// Listeners that the route is attached to, each name once: of a Gateway that is not accepted several may have one name.
@@ -296,8 +317,8 @@ fn other_class(class: ClassFact) -> (ObjectKey, OtherInput) {
 type FindingRow = (ObjectKey, Finding);
 
 fn route_finding((object, finding): FindingRow) -> Option<(RouteKey, RouteInput)> {
-    (object.kind == Kind::HttpRoute)
-        .then_some((RouteKey { kind: RouteKind::Http, name: object.name }, RouteInput::Finding(finding)))
+    let kind = RouteKind::of(object.kind)?;
+    Some((RouteKey { kind, name: object.name }, RouteInput::Finding(finding)))
 }
 
 fn gateway_finding((object, finding): FindingRow) -> Option<(NamespacedName, GatewayInput)> {
@@ -306,7 +327,7 @@ fn gateway_finding((object, finding): FindingRow) -> Option<(NamespacedName, Gat
 
 fn other_finding((object, finding): FindingRow) -> Option<(ObjectKey, OtherInput)> {
     match object.kind {
-        Kind::HttpRoute | Kind::Gateway => None,
+        Kind::HttpRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute | Kind::Gateway => None,
         Kind::GatewayClass
         | Kind::ReferenceGrant
         | Kind::Namespace

@@ -4,9 +4,10 @@
 use crate::attach::{Attachment, Outcome};
 use crate::backends::Resolution;
 use crate::lookup::Rows;
-use crate::names::{Backend, HostKey};
+use crate::names::{Backend, HostKey, table_name};
 use crate::rank::{Rank, Ranked};
 use crate::status::route_status;
+use crate::streams::{SocketKey, Stream};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub(crate) enum RouteOutput {
     Entry(HostKey, Hostname, Arc<Ranked>),
     /// A Gateway's table names a cluster.
     Uses(NamespacedName, Backend),
+    /// What is wanted of a socket.
+    Stream(SocketKey, Arc<Stream>),
     /// The route's status.
     Status(Arc<DerivedStatus>),
 }
@@ -93,6 +96,10 @@ impl<'r> RouteParts<'r> {
         if let Some(status) = route_status(self) {
             rows.push(RouteOutput::Status(Arc::new(status)));
         }
+        if self.fact.key.kind.is_stream() {
+            rows.extend(self.streams().into_iter().map(|(socket, stream)| RouteOutput::Stream(socket, stream)));
+            return rows;
+        }
         // The same domain may be reached through several parent references: each entry once.
         let mut places: BTreeMap<(HostKey, Hostname), Entrance> = BTreeMap::new();
         for attachment in &self.attachments {
@@ -101,10 +108,10 @@ impl<'r> RouteParts<'r> {
                 for host in &binding.hosts {
                     let key = HostKey {
                         gateway: attachment.gateway.clone(),
-                        table: binding.table.clone(),
+                        table: table_name(binding.socket, &binding.listener_host),
                         host: host.clone(),
                     };
-                    let entrance = Entrance { port: binding.port, tls: binding.tls };
+                    let entrance = Entrance { port: binding.socket.port, tls: binding.socket.is_tls() };
                     places.insert((key, binding.listener_host.clone()), entrance);
                 }
             }
@@ -136,7 +143,7 @@ impl<'r> RouteParts<'r> {
         weighted.filter_map(|backend| self.found(backend)).collect()
     }
 
-    fn found(&self, backend: &BackendFact) -> Option<&'r Backend> {
+    pub(crate) fn found(&self, backend: &BackendFact) -> Option<&'r Backend> {
         match self.backends.get(&backend.target) {
             Some(Resolution::Found(found)) => Some(found),
             Some(Resolution::Failed(..)) | None => None,

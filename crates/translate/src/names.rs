@@ -2,17 +2,37 @@
 
 use serde::{Deserialize, Serialize};
 use tidegate_model::{Hostname, Name, NamespacedName, Transport, Upstream};
+use tidegate_xds::ir::Family;
 
-/// The listener of a port.
-pub(crate) fn listener_name(port: u16, tls: bool) -> Name {
-    format!("{}/{port}", if tls { "https" } else { "http" }).into()
+/// A socket of a Gateway: what one of Envoy's listeners is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Socket {
+    pub(crate) port: u16,
+    pub(crate) family: Family,
+}
+
+impl Socket {
+    /// The name of the listener.
+    pub(crate) fn name(self) -> Name {
+        let family = match self.family {
+            Family::Http => "http",
+            Family::Tls => "tls",
+            Family::Tcp => "tcp",
+            Family::Udp => "udp",
+        };
+        format!("{family}/{}", self.port).into()
+    }
+
+    /// Whether clients reach it over TLS.
+    pub(crate) fn is_tls(self) -> bool {
+        self.family == Family::Tls
+    }
 }
 
 /// The table of a listener of a Gateway. In plaintext the port has one, and its virtual hosts tell the listeners apart;
 /// with TLS every listener has its own, because the name that the client asked for in its handshake chose the listener.
-pub(crate) fn table_name(port: u16, tls: bool, hostname: &Hostname) -> Name {
-    let listener = listener_name(port, tls);
-    if tls { format!("{listener}/{hostname}").into() } else { listener }
+pub(crate) fn table_name(socket: Socket, hostname: &Hostname) -> Name {
+    if socket.is_tls() { format!("https/{}/{hostname}", socket.port).into() } else { socket.name() }
 }
 
 /// The name of a Secret as a resource: its own, so that new content under it is a rotation and nothing else.
@@ -25,27 +45,28 @@ pub(crate) fn secret_name(secret: &NamespacedName) -> Name {
 pub(crate) struct ClusterKey {
     pub(crate) service: NamespacedName,
     pub(crate) port: u16,
+    pub(crate) transport: Transport,
     pub(crate) upstream: Upstream,
 }
 
 impl ClusterKey {
-    /// `<namespace>/<service>/<port>[~h2|~ws]`; the default has no suffix.
+    /// `<namespace>/<service>/<port>[~udp|~h2|~ws]`; the default has no suffix.
     pub(crate) fn name(&self) -> Name {
-        let suffix = match self.upstream {
-            Upstream::Http1 => "",
-            Upstream::H2c => "~h2",
-            Upstream::WebSocket => "~ws",
+        let suffix = match (self.transport, self.upstream) {
+            (Transport::Udp | Transport::Sctp, _) => "~udp",
+            (Transport::Tcp, Upstream::Http1) => "",
+            (Transport::Tcp, Upstream::H2c) => "~h2",
+            (Transport::Tcp, Upstream::WebSocket) => "~ws",
         };
         format!("{}/{}{suffix}", self.service, self.port).into()
     }
 }
 
-/// A cluster together with what joins it to EndpointSlice ports: the name and transport of the Service port.
+/// A cluster together with what joins it to EndpointSlice ports besides the transport: the name of the Service port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Backend {
     pub(crate) cluster: ClusterKey,
     pub(crate) port_name: Name,
-    pub(crate) transport: Transport,
 }
 
 /// A virtual host: Gateway, table, domain.
@@ -69,9 +90,12 @@ mod tests {
 
     #[test]
     fn a_cluster_is_named_by_what_it_is() {
-        let key = |upstream| ClusterKey { service: NamespacedName::parse("shop/cart"), port: 80, upstream };
-        assert_eq!(key(Upstream::Http1).name(), "shop/cart/80");
-        assert_eq!(key(Upstream::H2c).name(), "shop/cart/80~h2");
-        assert_eq!(key(Upstream::WebSocket).name(), "shop/cart/80~ws");
+        let key = |transport, upstream| {
+            ClusterKey { service: NamespacedName::parse("shop/cart"), port: 80, transport, upstream }.name()
+        };
+        assert_eq!(key(Transport::Tcp, Upstream::Http1), "shop/cart/80");
+        assert_eq!(key(Transport::Tcp, Upstream::H2c), "shop/cart/80~h2");
+        assert_eq!(key(Transport::Tcp, Upstream::WebSocket), "shop/cart/80~ws");
+        assert_eq!(key(Transport::Udp, Upstream::Http1), "shop/cart/80~udp");
     }
 }

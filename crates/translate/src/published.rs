@@ -47,26 +47,27 @@ impl<'s> Published<'s> {
     }
 }
 
-type Lowered = (RouteKey, RouteOutput);
+/// What routes are lowered to.
+pub(crate) type Lowered = (RouteKey, RouteOutput);
 
 fn entry((_, output): Lowered) -> Option<(HostKey, Hostname, Arc<Ranked>)> {
     match output {
         RouteOutput::Entry(key, listener_host, ranked) => Some((key, listener_host, ranked)),
-        RouteOutput::Uses(..) | RouteOutput::Status(_) => None,
+        RouteOutput::Uses(..) | RouteOutput::Stream(..) | RouteOutput::Status(_) => None,
     }
 }
 
 fn used((_, output): Lowered) -> Option<(NamespacedName, Backend)> {
     match output {
         RouteOutput::Uses(gateway, backend) => Some((gateway, backend)),
-        RouteOutput::Entry(..) | RouteOutput::Status(_) => None,
+        RouteOutput::Entry(..) | RouteOutput::Stream(..) | RouteOutput::Status(_) => None,
     }
 }
 
 fn route_status((route, output): Lowered) -> Option<(ObjectKey, Arc<DerivedStatus>)> {
     match output {
         RouteOutput::Status(status) => Some((route.object(), status)),
-        RouteOutput::Entry(..) | RouteOutput::Uses(..) => None,
+        RouteOutput::Entry(..) | RouteOutput::Uses(..) | RouteOutput::Stream(..) => None,
     }
 }
 

@@ -16,12 +16,14 @@ use crate::lower::{RouteInput, RouteOutput, RouteParts};
 use crate::names::{Backend, HostKey};
 use crate::rank::Ranked;
 use crate::references::{Ask, GrantKey};
+use crate::sockets::{self, SocketOutput};
 use crate::status::{self, GatewayInput, OtherInput};
+use crate::streams::{SocketKey, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
     ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact, NamespacedName, ObjectKey,
-    RouteFact, RouteKey, SecretFact, ServiceFact, SliceFact,
+    RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 
@@ -83,8 +85,9 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
     let ours: Vec<&GatewayState> = verdicts.values().filter_map(ours).collect();
     let attachments = attachments(&facts, &verdicts);
 
-    let mut rows: BTreeSet<Row> = ours.iter().flat_map(|state| gateways::rows(state, config.bind)).collect();
+    let mut rows: BTreeSet<Row> = ours.iter().flat_map(|state| gateways::rows(state)).collect();
     let mut wanted = Wanted::default();
+    let mut streams: BTreeMap<SocketKey, BTreeSet<Arc<Stream>>> = BTreeMap::new();
     for route in &facts.routes {
         for output in lower_route(config, &facts, route, &attachments) {
             match output {
@@ -93,6 +96,7 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
                     wanted.entries.entry(key).or_insert_with(|| (route.key.clone(), Vec::new())).1.push(ranked);
                 }
                 RouteOutput::Uses(gateway, backend) => drop(wanted.uses.insert((gateway, backend))),
+                RouteOutput::Stream(socket, stream) => drop(streams.entry(socket).or_default().insert(stream)),
                 RouteOutput::Status(status) => drop(wanted.statuses.insert(route.key.object(), status)),
             }
         }
@@ -108,6 +112,16 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
     }
     rows.extend(wanted.statuses.into_iter().map(|(object, status)| Row::Status(object, status)));
     rows.extend(wanted.held.into_iter().map(|held| Row::Held(Arc::new(held))));
+    for ((gateway, socket), frame) in ours.iter().flat_map(|state| sockets::frames(state, config.bind)) {
+        let of_socket = streams.get(&(gateway.clone(), socket)).into_iter().flatten();
+        let of_socket: Vec<&Stream> = of_socket.map(|stream| &**stream).collect();
+        for output in sockets::assemble(socket, &frame, &of_socket) {
+            match output {
+                SocketOutput::Listener(listener) => drop(rows.insert(Row::Listener(gateway.clone(), listener))),
+                SocketOutput::Uses(backend) => drop(wanted.uses.insert((gateway.clone(), backend))),
+            }
+        }
+    }
     let mut clusters: BTreeSet<Backend> = BTreeSet::new();
     for (gateway, backend) in wanted.uses {
         rows.insert(Row::Member(gateway, backend.cluster.name()));
@@ -206,7 +220,7 @@ fn lower_route(
 
 fn resolve(facts: &Facts<'_>, ask: &BackendAsk) -> Resolution {
     let permitted = is_permitted(facts, &Ask::Backend(ask.clone()));
-    backends::resolve(&ask.target, permitted, facts.services.get(&ask.target.name).copied())
+    backends::resolve(ask, permitted, facts.services.get(&ask.target.name).copied())
 }
 
 fn is_permitted(facts: &Facts<'_>, ask: &Ask) -> bool {
@@ -249,7 +263,7 @@ fn statuses(
         others.entry(object).or_default().insert(OtherInput::Class((*class).clone()));
     }
     for (object, finding) in &facts.findings {
-        if object.kind != Kind::Gateway && object.kind != Kind::HttpRoute {
+        if object.kind != Kind::Gateway && RouteKind::of(object.kind).is_none() {
             others.entry((*object).clone()).or_default().insert(OtherInput::Finding((*finding).clone()));
         }
     }

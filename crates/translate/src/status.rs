@@ -94,8 +94,14 @@ fn parent_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
 fn hold_finding(parts: &RouteParts<'_>) -> Option<Finding> {
     let asks = parts.fact.retarget_hold.is_some_and(|bound| bound > 0);
     let field = format!("metadata.annotations[{RETARGET_HOLD}]");
-    let message = "has no effect, since the controller runs without --retarget-hold";
-    (asks && !parts.holds).then(|| Finding::new(Reason::UnsupportedValue, &field, message))
+    let message = if parts.fact.key.kind.is_stream() {
+        "has no effect, since only requests are held, and not streams; remove it"
+    } else if parts.holds {
+        return None;
+    } else {
+        "has no effect, since the controller runs without --retarget-hold"
+    };
+    asks.then(|| Finding::new(Reason::UnsupportedValue, &field, message))
 }
 
 /// What a Gateway's status is made of. The verdict sorts first.
@@ -180,7 +186,11 @@ fn listener_status(
             Condition::no(Conflicted, Reason::NoConflicts, "no other listener stands in its way"),
         ),
         Some(ListenerProblem::UnsupportedProtocol) => (
-            Condition::no(Accepted, Reason::UnsupportedProtocol, "the protocol is not supported; use HTTP or HTTPS"),
+            Condition::no(
+                Accepted,
+                Reason::UnsupportedProtocol,
+                "the protocol is not supported; use HTTP, HTTPS, TLS, TCP or UDP",
+            ),
             Condition::no(Conflicted, Reason::NoConflicts, "no other listener stands in its way"),
         ),
         Some(ListenerProblem::HostnameConflict) => {
@@ -196,7 +206,7 @@ fn listener_status(
         (false, Some(_)) if listener.problem.is_none() => {
             Condition::no(Programmed, Reason::Invalid, "the Gateway is not accepted")
         }
-        (false, None) if listener.problem.is_none() && listener.tls && own.served.is_empty() => {
+        (false, None) if listener.problem.is_none() && listener.speech.needs_certificate() && own.served.is_empty() => {
             Condition::no(Programmed, Reason::Invalid, "there is no certificate to serve; see ResolvedRefs")
         }
         (false, _) => {

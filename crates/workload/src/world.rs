@@ -1,16 +1,19 @@
 //! A small cluster that changes at random. Names come from small pools, so that references hit, miss, dangle, cross
 //! namespaces and are taken up again after a deletion; every pair of kinds that can refer to each other does.
 
+mod streams;
+
 use crate::random::Random;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tidegate_log::{Event, Object};
-use tidegate_model::{CONTROLLER_NAME, Kind, ObjectKey};
+use tidegate_model::{CONTROLLER_NAME, Kind, ObjectKey, RouteKind};
 
 const NAMESPACES: [&str; 3] = ["infra", "shop", "team-x"];
 const CLASSES: [&str; 3] = ["ours", "also-ours", "foreign"];
 const GATEWAYS: [&str; 2] = ["edge", "inner"];
 const ROUTES: [&str; 4] = ["a", "b", "c", "d"];
+const STREAMS: [&str; 2] = ["s", "t"];
 const SERVICES: [&str; 3] = ["cart", "web", "api"];
 const SLICES: [&str; 4] = ["s1", "s2", "s3", "s4"];
 const GRANTS: [&str; 2] = ["g1", "g2"];
@@ -148,6 +151,7 @@ impl World {
             Kind::GatewayClass => class(&mut self.random, key),
             Kind::Gateway => gateway(&mut self.random),
             Kind::HttpRoute => route(&mut self.random),
+            kind @ (Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute) => streams::route(&mut self.random, kind),
             Kind::ReferenceGrant => grant(&mut self.random),
             Kind::Namespace => json!({}),
             Kind::Service => service(&mut self.random),
@@ -164,7 +168,7 @@ impl World {
         if key.kind == Kind::EndpointSlice && self.random.chance(90) {
             metadata["labels"] = json!({"kubernetes.io/service-name": self.random.pick(&SERVICES)});
         }
-        if key.kind == Kind::HttpRoute && self.random.chance(30) {
+        if RouteKind::of(key.kind).is_some() && self.random.chance(30) {
             metadata["creationTimestamp"] = format!("2024-05-0{}T10:00:00Z", 1 + self.random.below(3)).into();
         }
         if self.random.chance(8) && body["spec"].is_object() {
@@ -210,6 +214,9 @@ fn keys() -> Vec<ObjectKey> {
             |kind, names: &[&str]| keys.extend(names.iter().map(|name| ObjectKey::new(kind, namespace, name)));
         all(Kind::Gateway, &GATEWAYS);
         all(Kind::HttpRoute, &ROUTES);
+        all(Kind::TlsRoute, &STREAMS);
+        all(Kind::TcpRoute, &STREAMS);
+        all(Kind::UdpRoute, &STREAMS);
         all(Kind::Service, &SERVICES);
         all(Kind::EndpointSlice, &SLICES);
         all(Kind::ReferenceGrant, &GRANTS);
@@ -236,7 +243,7 @@ fn listener(random: &mut Random, first: usize, index: usize) -> Value {
     let mut listener = json!({
         "name": format!("l{index}"),
         "port": random.pick(&[80, 80, 81]),
-        "protocol": if random.chance(95) { "HTTP" } else { *random.pick(&["TCP", "UDP", "EXAMPLE"]) },
+        "protocol": if random.chance(97) { "HTTP" } else { "EXAMPLE" },
     });
     if random.chance(30) {
         listener["protocol"] = "HTTPS".into();
@@ -244,8 +251,11 @@ fn listener(random: &mut Random, first: usize, index: usize) -> Value {
         let certificates: Vec<Value> = (0..1 + random.below(2)).map(|_| certificate(random)).collect();
         listener["tls"] = json!({"certificateRefs": certificates});
     }
+    if random.chance(35) {
+        streams::make_listener(&mut listener, random, index);
+    }
     let hostname = if random.chance(10) { *random.pick(&HOSTS) } else { HOSTS[(first + index) % HOSTS.len()] };
-    if !hostname.is_empty() && matches!(listener["protocol"].as_str(), Some("HTTP" | "HTTPS")) {
+    if !hostname.is_empty() && matches!(listener["protocol"].as_str(), Some("HTTP" | "HTTPS" | "TLS")) {
         listener["hostname"] = hostname.into();
     }
     let namespaces = match random.below(6) {
@@ -377,7 +387,7 @@ fn grant(random: &mut Random) -> Value {
     }
     let kind = match (random.chance(85), certificates) {
         (true, true) => "Gateway",
-        (true, false) => "HTTPRoute",
+        (true, false) => *random.pick(&["HTTPRoute", "HTTPRoute", "TLSRoute", "TCPRoute", "UDPRoute"]),
         (false, _) => "GRPCRoute",
     };
     let from = json!({"group": "gateway.networking.k8s.io", "kind": kind, "namespace": random.pick(&NAMESPACES)});
@@ -392,6 +402,9 @@ fn service(random: &mut Random) -> Value {
     let mut ports = vec![json!({"name": first, "port": 80, "targetPort": 8080})];
     if random.chance(50) {
         ports.push(json!({"name": "extra", "port": 81, "targetPort": 8081}));
+    }
+    if random.chance(50) {
+        ports.push(json!({"name": "dns", "port": 53, "protocol": "UDP", "targetPort": 5353}));
     }
     if random.chance(20) {
         ports[0]["appProtocol"] = json!(random.pick(&["kubernetes.io/h2c", "kubernetes.io/ws", "http"]));
@@ -420,6 +433,9 @@ fn slice(random: &mut Random) -> Value {
         vec![json!({"name": random.pick(&["http", "http", "http", "web"]), "port": 8080, "protocol": "TCP"})];
     if random.chance(50) {
         ports.push(json!({"name": "extra", "port": 8081, "protocol": "TCP"}));
+    }
+    if random.chance(50) {
+        ports.push(json!({"name": "dns", "port": 5353, "protocol": "UDP"}));
     }
     json!({"addressType": "IPv4", "endpoints": endpoints, "ports": ports})
 }

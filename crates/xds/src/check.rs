@@ -119,7 +119,7 @@ impl Checker {
                 for table in &listener.tables {
                     self.use_table(gateway, table, diff, touched);
                 }
-                for cluster in &listener.clusters {
+                for cluster in listener.clusters() {
                     self.use_cluster(gateway, cluster, diff, touched);
                 }
                 for secret in &listener.secrets {
@@ -268,7 +268,7 @@ pub fn full(sealed: &Sealed) -> Vec<Violation> {
             for table in listener.tables.iter().filter(|table| !view.tables.contains_key(*table)) {
                 violations.insert(Violation::NoTable(gateway.clone(), table.clone()));
             }
-            used.extend(&listener.clusters);
+            used.extend(listener.clusters());
             named.extend(&listener.secrets);
         }
         for secret in named.iter().filter(|secret| !view.secrets.contains_key(**secret)) {

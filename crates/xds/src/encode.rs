@@ -12,6 +12,7 @@ mod listener;
 mod path;
 mod route;
 mod secret;
+mod stream;
 mod table;
 
 pub use cluster::{cluster, endpoints};
@@ -46,6 +47,14 @@ fn address(ip: &str, port: u16) -> Address {
     Address { address: Some(address::Address::SocketAddress(socket)) }
 }
 
+fn udp_address(ip: &str, port: u16) -> Address {
+    let mut address = address(ip, port);
+    if let Some(address::Address::SocketAddress(socket)) = &mut address.address {
+        socket.protocol = socket_address::Protocol::Udp.into();
+    }
+    address
+}
+
 /// "Over the stream that this resource came on". Envoy gives up waiting after its default of 15 s, which matters only
 /// if we stop between two messages: then the listeners and clusters that are complete go on without the one that is not.
 fn ads() -> ConfigSource {
@@ -60,3 +69,5 @@ fn ads() -> ConfigSource {
 mod golden_tests;
 #[cfg(test)]
 mod rule_tests;
+#[cfg(test)]
+mod stream_tests;

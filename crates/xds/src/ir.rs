@@ -1,9 +1,10 @@
 //! The intermediate representation: what is to be said to Envoy, before it is encoded. Plain values, in the words of
 //! Envoy; no Kubernetes object is visible here any more.
 
-use tidegate_model::{HeaderModifier, Hostname, HttpMatch, Millis, Name, PathModifier, Upstream};
+use serde::{Deserialize, Serialize};
+use tidegate_model::{HeaderModifier, Hostname, HttpMatch, Millis, Name, PathModifier, Transport, Upstream};
 
-/// A listening socket for HTTP, with or without TLS.
+/// A listening socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// Resource name.
@@ -12,21 +13,63 @@ pub struct Listener {
     pub addresses: Vec<Name>,
     /// Port to bind.
     pub port: u16,
-    /// The ways in, at least one, with different hostnames. All with certificates, or one without.
+    /// What comes in there.
+    pub family: Family,
+    /// The ways in, at least one, with different hostnames; one for any hostname unless the family is TLS.
     pub chains: Vec<Chain>,
 }
 
-/// One way into a listener. Its routes come from the table by RDS.
+/// What comes in at a socket, before anything is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Family {
+    /// Requests in plaintext.
+    Http,
+    /// TLS handshakes, which name the host that they are for: what is behind them is for each chain to say.
+    Tls,
+    /// Connections of any kind.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+/// One way into a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// The name that a client must ask for in its TLS handshake; any for whoever asks for no other chain.
     pub hostname: Hostname,
-    /// Name of the route table.
-    pub table: Name,
-    /// Names of the secrets with its certificates, which come by SDS; none for plaintext.
+    /// Where what comes in goes.
+    pub to: Way,
+    /// Names of the secrets with its certificates, which come by SDS; none where TLS is not terminated.
     pub certificates: Vec<Name>,
     /// The Gateway's listeners that it is made of, by their names there. Nothing that Envoy is told.
     pub listeners: Vec<Name>,
+}
+
+/// Where what comes in goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Requests, to what the table of this name says, which comes by RDS.
+    Requests(Name),
+    /// Connections or datagrams, each as a whole.
+    Stream(Stream),
+}
+
+/// What becomes of connections, or of the datagrams of one client's socket. All of it stands in the listener.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// What it was made of: names the route object and rule; empty if no route takes them.
+    pub id: Name,
+    /// Where they go; none: they are closed, or dropped.
+    pub shares: Vec<Share>,
+}
+
+/// A share of the connections, or of the clients' sockets.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Share {
+    /// Cluster; of [`tidegate_model::INVALID_CLUSTER`] they are closed, or dropped.
+    pub cluster: Name,
+    /// The share, above 0.
+    pub weight: u32,
 }
 
 /// One route of a virtual host.
@@ -105,7 +148,9 @@ pub struct Redirect {
 pub struct Cluster {
     /// Resource name, also the EDS service name.
     pub name: Name,
-    /// What the endpoints speak.
+    /// How the endpoints are reached.
+    pub transport: Transport,
+    /// What they speak.
     pub upstream: Upstream,
 }
 

@@ -6,7 +6,7 @@ use crate::resource::{Resource, Variants, Version};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tidegate_model::{DerivedStatus, Held, Hostname, Name, NamespacedName, ObjectKey};
+use tidegate_model::{DerivedStatus, Held, Hostname, INVALID_CLUSTER, Name, NamespacedName, ObjectKey};
 
 /// One output row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -40,12 +40,28 @@ pub struct Listener {
     pub resource: Resource,
     /// Tables that it names.
     pub tables: Vec<Name>,
-    /// Clusters that it names directly.
-    pub clusters: Vec<Name>,
+    /// What it does with streams.
+    pub streams: Vec<Stream>,
     /// Secrets that it names, sorted, each once.
     pub secrets: Vec<Name>,
     /// What it is made of.
     pub owners: Vec<Owner>,
+}
+
+impl Listener {
+    /// Clusters that it names directly, as often as it does; without the one of references that do not resolve.
+    pub fn clusters(&self) -> impl Iterator<Item = &Name> {
+        self.streams.iter().flat_map(|stream| &stream.clusters).filter(|cluster| **cluster != INVALID_CLUSTER)
+    }
+}
+
+/// What a listener does with some of its connections or datagrams.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Stream {
+    /// What it was made of, as [`EncodedEntry::id`].
+    pub id: Name,
+    /// Clusters that it names, sorted, each once; [`INVALID_CLUSTER`] may be among them.
+    pub clusters: Vec<Name>,
 }
 
 /// One of the Gateway's listeners that an encoded listener is made of.
@@ -53,8 +69,8 @@ pub struct Listener {
 pub struct Owner {
     /// Its name in the Gateway.
     pub listener: Name,
-    /// Its table.
-    pub table: Name,
+    /// Its table; none if it takes streams.
+    pub table: Option<Name>,
     /// The secrets with its certificates.
     pub secrets: Vec<Name>,
 }
@@ -77,6 +93,6 @@ pub struct EncodedEntry {
     pub id: Name,
     /// The encoded `envoy.config.route.v3.Route`.
     pub bytes: Bytes,
-    /// Clusters that it names, sorted, each once; [`tidegate_model::INVALID_CLUSTER`] may be among them.
+    /// Clusters that it names, sorted, each once; [`INVALID_CLUSTER`] may be among them.
     pub clusters: Vec<Name>,
 }

@@ -8,11 +8,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use tidegate_model::{
-    HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name, PathMatch, PathModifier, ResourceType, Upstream,
+    HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name, PathMatch, PathModifier, ResourceType, Transport,
+    Upstream,
 };
 use tidegate_xds::encode;
 use tidegate_xds::ir::{
-    Action, Assignment, Chain, Cluster, Endpoint, Entry, Forward, Listener, Locality, Redirect, Target,
+    Action, Assignment, Chain, Cluster, Endpoint, Entry, Family, Forward, Listener, Locality, Redirect, Target, Way,
 };
 
 const BACKEND: &str = "shop/echo/80";
@@ -75,17 +76,18 @@ fn forward(cluster: &str) -> Forward {
 fn listener(port: u16) -> Value {
     let chains = vec![Chain {
         hostname: Hostname::any(),
-        table: "http".into(),
+        to: Way::Requests("http".into()),
         certificates: Vec::new(),
         listeners: Vec::new(),
     }];
-    let listener = Listener { name: "http".into(), addresses: vec!["127.0.0.1".into()], port, chains };
+    let addresses = vec!["127.0.0.1".into()];
+    let listener = Listener { name: "http".into(), addresses, port, family: Family::Http, chains };
     let bytes = encode::listener(&listener).resource.bytes;
     tidegate_proto::json::to_json(ResourceType::Listener.url(), &bytes).unwrap()
 }
 
 fn cluster(upstream: Upstream) -> Value {
-    let bytes = encode::cluster(&Cluster { name: BACKEND.into(), upstream }).bytes;
+    let bytes = encode::cluster(&Cluster { name: BACKEND.into(), transport: Transport::Tcp, upstream }).bytes;
     tidegate_proto::json::to_json(ResourceType::Cluster.url(), &bytes).unwrap()
 }
 

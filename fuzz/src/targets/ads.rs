@@ -463,7 +463,7 @@ impl<'h> Peers<'h> {
         // what it rejected.
         let may_be_felt = bound_felt || rejects || self.reconnected;
         let allowed = |violation: &&Violation| match violation {
-            Violation::UnusableCluster { .. } => may_be_felt,
+            Violation::UnusableCluster { .. } | Violation::UnusableClusterOfListener { .. } => may_be_felt,
             Violation::Needless { .. } => rejects || self.reconnected,
             // Endpoints follow a cluster before it is known that the client rejects it.
             Violation::Unasked { .. } => rejects,

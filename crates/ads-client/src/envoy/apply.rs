@@ -63,7 +63,9 @@ impl Envoy {
         for item in items {
             let names = resources::tables_of_listener(&item.bytes);
             let secrets = resources::secrets_of_listener(&item.bytes);
-            listeners.insert(item.name, Held { version: item.version, bytes: item.bytes, names, secrets });
+            let clusters = resources::clusters_of_listener(&item.bytes);
+            let held = Held { version: item.version, bytes: item.bytes, names, secrets, clusters };
+            listeners.insert(item.name, held);
         }
         // What no listener names, nor connections that drain, is let go at once.
         for kind in [ResourceType::Secret, ResourceType::Table] {
@@ -108,7 +110,7 @@ impl Envoy {
         }
     }
 
-    /// Every table that a listener uses names only clusters that can be used.
+    /// Every listener, and every table that one uses, names only clusters that can be used.
     pub(super) fn check_routes(&mut self) {
         let mut found = Vec::new();
         let used: BTreeSet<&String> =
@@ -118,6 +120,15 @@ impl Envoy {
                 let usable = self.clusters.get(cluster).is_some_and(|cluster| cluster.usable);
                 if !usable && cluster != INVALID_CLUSTER {
                     found.push(Violation::UnusableCluster { table: table.clone(), cluster: cluster.clone() });
+                }
+            }
+        }
+        for (name, listener) in self.of(ResourceType::Listener) {
+            for cluster in &listener.clusters {
+                let usable = self.clusters.get(cluster).is_some_and(|cluster| cluster.usable);
+                if !usable && cluster != INVALID_CLUSTER {
+                    let (listener, cluster) = (name.clone(), cluster.clone());
+                    found.push(Violation::UnusableClusterOfListener { listener, cluster });
                 }
             }
         }

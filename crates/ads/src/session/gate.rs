@@ -99,7 +99,7 @@ impl Gate {
         for uses in self.uses.values_mut() {
             if let Some(last) = uses.sent.iter().rposition(|sent| sent.nonce <= nonce && !sent.rejected) {
                 if let Accepted::Form(User::Listener(listener)) = &uses.accepted {
-                    replaced.extend(listener.clusters.iter().cloned());
+                    replaced.extend(listener.clusters().cloned());
                 }
                 uses.accept_up_to(last);
             }

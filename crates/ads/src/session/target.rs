@@ -56,18 +56,22 @@ impl Target {
             content.owners.iter().filter(move |owner| match kind {
                 ResourceType::Listener => listener == name,
                 ResourceType::Secret => owner.secrets.contains(name),
-                ResourceType::Table => owner.table == *name,
+                ResourceType::Table => owner.table.as_ref() == Some(name),
                 ResourceType::Cluster | ResourceType::Endpoints => false,
             })
         });
         owners.map(|owner| owner.listener.clone()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Ids of the entries that name the cluster, sorted, each once. Looks at every entry: for what happens rarely.
+    /// Ids of the entries and streams that name the cluster, sorted, each once. Looks at every one: for what happens
+    /// rarely.
     pub(crate) fn entries_with(&self, cluster: &Name) -> Vec<Name> {
         let hosts = self.view.tables.values().flat_map(|table| table.hosts.values());
-        let entries = hosts.flat_map(|host| &host.entries).filter(|entry| entry.clusters.contains(cluster));
-        entries.map(|entry| entry.id.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+        let entries = hosts.flat_map(|host| &host.entries).map(|entry| (&entry.id, &entry.clusters));
+        let streams = self.view.listeners.values().flat_map(|listener| &listener.streams);
+        let all = entries.chain(streams.map(|stream| (&stream.id, &stream.clusters)));
+        let with = all.filter(|(_, clusters)| clusters.contains(cluster));
+        with.map(|(id, _)| id.clone()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// The epoch of the seal.
@@ -200,7 +204,7 @@ impl User {
     /// The clusters named by what this has and `base` has not. Costs what differs between the two.
     pub(crate) fn clusters_beyond(&self, base: Option<&User>) -> BTreeSet<Name> {
         let mut clusters: BTreeSet<Name> = match (self, base) {
-            (User::Listener(listener), _) => listener.clusters.iter().cloned().collect(),
+            (User::Listener(listener), _) => listener.clusters().cloned().collect(),
             (User::Table(table), Some(User::Table(base))) => base
                 .hosts
                 .diff(&table.hosts)

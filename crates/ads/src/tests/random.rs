@@ -20,6 +20,8 @@ enum Act {
     Flip(usize),
     /// The second listener comes or goes, or moves to another table.
     Listener(Option<bool>),
+    /// The first listener passes connections on to this cluster, or none.
+    Stream(Option<usize>),
     /// The secret gets this content, or goes.
     Secret(usize, Option<usize>),
     Seal,
@@ -44,6 +46,7 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (0..CLUSTERS.len() - 1, 0..3_usize).prop_map(|(c, n)| Act::Endpoints(c, n)),
         2 => (0..CLUSTERS.len() - 1).prop_map(Act::Flip),
         1 => prop::option::of(any::<bool>()).prop_map(Act::Listener),
+        1 => prop::option::of(0..CLUSTERS.len() - 1).prop_map(Act::Stream),
         1 => (0..SECRETS.len(), prop::option::of(0..3_usize)).prop_map(|(name, content)| Act::Secret(name, content)),
         6 => Just(Act::Seal),
         8 => (1..4_usize).prop_map(Act::Requests),
@@ -82,6 +85,12 @@ fn perform(act: &Act, world: &mut World, harness: &mut Harness) {
                 let table = if *first { "one" } else { "two" };
                 world.listeners.insert("other".to_owned(), table.to_owned());
                 world.route_in(table, "o.example", &["d"]);
+            }
+        }
+        Act::Stream(cluster) => {
+            world.direct.clear();
+            if let Some(cluster) = cluster {
+                world.stream("http", CLUSTERS[*cluster]);
             }
         }
         Act::Secret(name, content) => {
@@ -131,7 +140,9 @@ fn play(protocol: Protocol, limits: Limits, acts: &[Act], check: impl Fn(&Harnes
 /// The bound may be felt, and only by who was too late for it.
 fn clean_but_for_the_bound(harness: &Harness) {
     let bound = harness.stats().overdue_pins > 0;
-    let felt = |violation: &&Violation| bound && matches!(violation, Violation::UnusableCluster { .. });
+    let felt = |violation: &&Violation| {
+        bound && matches!(violation, Violation::UnusableCluster { .. } | Violation::UnusableClusterOfListener { .. })
+    };
     let others: Vec<&Violation> = harness.envoy.violations().iter().filter(|violation| !felt(violation)).collect();
     assert_eq!(others, Vec::<&Violation>::new());
 }

@@ -104,6 +104,42 @@ fn w1_a_route_to_nowhere_waits_for_nothing() {
 }
 
 #[test]
+fn w1_a_listener_waits_for_the_endpoints_of_a_cluster_that_its_streams_name() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        harness.envoy.options().hold.insert(EDS);
+        world.stream("http", "n");
+        harness.seal(&mut world);
+        harness.run();
+        assert!(!harness.take_log().iter().any(|line| line.starts_with("lds")), "{protocol}");
+        assert_eq!(harness.stats().pinned, 1);
+        let accepted = harness.envoy.release();
+        harness.to_server.extend(accepted);
+        harness.run();
+        assert!(harness.take_log().iter().any(|line| line.starts_with("lds")), "{protocol}");
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn w1_a_listener_whose_streams_go_to_a_known_cluster_or_to_nowhere_waits_for_nothing() {
+    for protocol in BOTH {
+        for cluster in ["a", INVALID_CLUSTER] {
+            let mut world = shop();
+            let mut harness = Harness::running(protocol, &mut world);
+            harness.envoy.options().hold.extend([CDS, EDS]);
+            world.direct.insert("http".to_owned(), vec![cluster.to_owned()]);
+            harness.seal(&mut world);
+            harness.run();
+            assert_eq!(harness.take_log(), ["lds http"], "{protocol} {cluster}");
+            harness.assert_clean();
+        }
+    }
+}
+
+#[test]
 fn w1_a_changed_cluster_holds_no_table_back() {
     for protocol in BOTH {
         let mut world = shop();

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tidegate_model::{HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name, NamespacedName, PathMatch, Upstream};
+use tidegate_model::{
+    HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name, NamespacedName, PathMatch, Transport, Upstream,
+};
 use tidegate_xds::{Resource, Row, Sealed, Store, Variants, encode, ir};
 
 /// The Gateway that everything here belongs to.
@@ -22,7 +24,7 @@ pub(super) struct World {
     pub(super) tables: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     /// Cluster that an entry forwards to in place of the one that it is named after.
     pub(super) retargets: BTreeMap<String, String>,
-    /// Clusters that a listener names directly, as one of TCP does.
+    /// Clusters that a listener names directly, as one that passes connections on does.
     pub(super) direct: BTreeMap<String, Vec<String>>,
     /// Whether the Gateway is there.
     pub(super) served: bool,
@@ -70,6 +72,13 @@ impl World {
         self
     }
 
+    /// The listener passes connections on to this cluster.
+    pub(super) fn stream(&mut self, listener: &str, cluster: &str) -> &mut Self {
+        self.endpoints.entry(cluster.to_owned()).or_insert_with(|| vec!["10.0.0.1".to_owned()]);
+        self.direct.insert(listener.to_owned(), vec![cluster.to_owned()]);
+        self
+    }
+
     /// What forwards to the cluster forwards to another one from now on.
     pub(super) fn retarget(&mut self, cluster: &str, to: &str) -> &mut Self {
         self.endpoints.entry(to.to_owned()).or_insert_with(|| vec!["10.0.0.1".to_owned()]);
@@ -99,7 +108,15 @@ impl World {
     fn chains(&self, listener: &str, table: &str) -> Vec<ir::Chain> {
         let certificates = self.secrets.keys().map(Name::from).collect();
         let listeners = vec![Name::from(listener)];
-        vec![ir::Chain { hostname: Hostname::any(), table: Name::from(table), certificates, listeners }]
+        let to = ir::Way::Requests(Name::from(table));
+        let mut chains = vec![ir::Chain { hostname: Hostname::any(), to, certificates, listeners: listeners.clone() }];
+        if let Some(direct) = self.direct.get(listener) {
+            let shares = direct.iter().map(|cluster| ir::Share { cluster: Name::from(cluster), weight: 1 }).collect();
+            let id = Name::from(format!("TLSRoute shop/{listener} rule 0"));
+            let to = ir::Way::Stream(ir::Stream { id, shares });
+            chains.push(ir::Chain { hostname: Hostname::new("s.example"), to, certificates: Vec::new(), listeners });
+        }
+        chains
     }
 
     fn rows_now(&self) -> BTreeSet<Row> {
@@ -113,21 +130,16 @@ impl World {
         rows.extend(secrets.map(|secret| Row::Secret(gateway.clone(), secret)));
         let mut members = BTreeSet::new();
         for (index, (listener, table)) in self.listeners.iter().enumerate() {
-            let direct = self.direct.get(listener).cloned().unwrap_or_default();
-            let mut encoded = encode::listener(&ir::Listener {
+            let direct = self.direct.get(listener).into_iter().flatten();
+            members.extend(direct.filter(|cluster| **cluster != INVALID_CLUSTER).cloned());
+            let is_plain = self.secrets.is_empty() && !self.direct.contains_key(listener);
+            let encoded = encode::listener(&ir::Listener {
                 name: Name::from(listener),
                 addresses: vec![Name::from("127.0.0.1")],
                 port: 8000 + u16::try_from(index).unwrap(),
+                family: if is_plain { ir::Family::Http } else { ir::Family::Tls },
                 chains: self.chains(listener, table),
             });
-            if !direct.is_empty() {
-                // Stands in for a TCP proxy: a field that nobody knows, so that the content differs.
-                let mut bytes = encoded.resource.bytes.to_vec();
-                prost::encoding::string::encode(1_000, &direct.join(" "), &mut bytes);
-                encoded.resource = Resource::new(encoded.resource.name, bytes.into());
-                encoded.clusters = direct.iter().map(Name::from).collect();
-            }
-            members.extend(direct);
             rows.insert(Row::Listener(gateway.clone(), Arc::new(encoded)));
         }
         for (table, hosts) in &self.tables {
@@ -144,7 +156,7 @@ impl World {
         for cluster in members {
             let name = Name::from(&cluster);
             let upstream = if self.h2.contains(&cluster) { Upstream::H2c } else { Upstream::Http1 };
-            let encoded = encode::cluster(&ir::Cluster { name: name.clone(), upstream });
+            let encoded = encode::cluster(&ir::Cluster { name: name.clone(), transport: Transport::Tcp, upstream });
             let endpoints = encode::endpoints(&assignment(&cluster, &self.endpoints[&cluster]));
             rows.insert(Row::Member(gateway.clone(), name.clone()));
             rows.insert(Row::Cluster(name.clone(), Variants::any(encoded)));

@@ -206,10 +206,16 @@ mod tests {
     #[test]
     fn the_sockets_are_those_that_envoy_is_told_to_bind() {
         let hostname = tidegate_model::Hostname::any();
-        let chains = vec![ir::Chain { hostname, table: "t".into(), certificates: Vec::new(), listeners: Vec::new() }];
+        let to = ir::Way::Requests("t".into());
+        let chains = vec![ir::Chain { hostname, to, certificates: Vec::new(), listeners: Vec::new() }];
         let addresses = vec!["127.0.0.1".into(), "127.0.0.2".into()];
-        let encoded = encode::listener(&ir::Listener { name: "l".into(), addresses, port: 8080, chains });
-        assert_eq!(sockets(&encoded), BTreeSet::from([tcp("127.0.0.1:8080"), tcp("127.0.0.2:8080")]));
+        let mut listener = ir::Listener { name: "l".into(), addresses, port: 8080, family: ir::Family::Http, chains };
+        let both = BTreeSet::from([tcp("127.0.0.1:8080"), tcp("127.0.0.2:8080")]);
+        assert_eq!(sockets(&encode::listener(&listener)), both);
+        listener.family = ir::Family::Udp;
+        listener.chains[0].to = ir::Way::Stream(ir::Stream::default());
+        let both = both.into_iter().map(|socket| Socket { udp: true, ..socket }).collect();
+        assert_eq!(sockets(&encode::listener(&listener)), both);
     }
 
     #[test]

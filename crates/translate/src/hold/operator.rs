@@ -95,7 +95,8 @@ fn desired((route, output): (RouteKey, RouteOutput)) -> Option<Sent> {
             let shard = (&key, &ranked.entry.id).hashed();
             Some((shard, HoldInput::Desired(route, key, listener_host, ranked)))
         }
-        RouteOutput::Uses(..) | RouteOutput::Status(_) => None,
+        // A stream stands in a listener, which is published as it is wanted.
+        RouteOutput::Uses(..) | RouteOutput::Stream(..) | RouteOutput::Status(_) => None,
     }
 }
 

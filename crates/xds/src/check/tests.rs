@@ -1,7 +1,7 @@
 use super::*;
 use crate::Version;
 use crate::resource::{Resource, Variants};
-use crate::row::{EncodedEntry, Listener, VirtualHost};
+use crate::row::{EncodedEntry, Listener, Stream, VirtualHost};
 use crate::sealed::Store;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn listener(gateway_index: usize, table: usize, clusters: &[usize]) -> Row {
     let listener = Listener {
         resource,
         tables: vec![TABLES[table].into()],
-        clusters: names(clusters),
+        streams: vec![Stream { id: "s".into(), clusters: names(clusters) }],
         secrets,
         owners: Vec::new(),
     };

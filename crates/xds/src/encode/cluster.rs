@@ -5,7 +5,7 @@ use crate::ir;
 use crate::resource::Resource;
 use prost::Message;
 use std::collections::BTreeMap;
-use tidegate_model::{Millis, Upstream};
+use tidegate_model::{Millis, Transport, Upstream};
 use tidegate_proto::envoy::config::cluster::v3::circuit_breakers::Thresholds;
 use tidegate_proto::envoy::config::cluster::v3::cluster::{
     ClusterDiscoveryType, CommonLbConfig, DiscoveryType, EdsClusterConfig, LbPolicy,
@@ -48,10 +48,13 @@ pub fn cluster(cluster: &ir::Cluster) -> Resource {
         }),
         // An endpoint that is gone from the assignment is gone, whatever a health check says.
         ignore_health_on_host_removal: true,
-        typed_extension_protocol_options: BTreeMap::from([(
-            HTTP_OPTIONS.to_owned(),
-            tidegate_proto::pack(&http_options(cluster.upstream)),
-        )]),
+        typed_extension_protocol_options: match cluster.transport {
+            Transport::Tcp => {
+                let options = tidegate_proto::pack(&http_options(cluster.upstream));
+                BTreeMap::from([(HTTP_OPTIONS.to_owned(), options)])
+            }
+            Transport::Udp | Transport::Sctp => BTreeMap::new(),
+        },
         ..Cluster::default()
     };
     Resource::new(cluster.name.clone(), message.encode_to_vec().into())

@@ -1,12 +1,14 @@
 //! The shape of everything that is encoded, as canonical JSON, and that an independent reader understands it.
 
 use super::*;
-use crate::ir::{Action, Assignment, Chain, Cluster, Endpoint, Entry, Forward, Listener, Locality, Redirect, Target};
+use crate::ir::{
+    Action, Assignment, Chain, Cluster, Endpoint, Entry, Family, Forward, Listener, Locality, Redirect, Target, Way,
+};
 use crate::resource::Resource;
 use prost::Message;
 use serde_json::{Value, json};
 use tidegate_model::{
-    HeaderModifier, Hostname, HttpMatch, Name, PathMatch, PathModifier, ResourceType, Upstream, ValueMatch,
+    HeaderModifier, Hostname, HttpMatch, Name, PathMatch, PathModifier, ResourceType, Transport, Upstream, ValueMatch,
     ValuePattern,
 };
 
@@ -55,12 +57,12 @@ fn set(name: &str, value: &str) -> HeaderModifier {
 fn a_listener_has_one_chain_with_a_constant_filter_list() {
     let chain = Chain {
         hostname: Hostname::any(),
-        table: "shop/public/http-80".into(),
+        to: Way::Requests("shop/public/http-80".into()),
         certificates: Vec::new(),
         listeners: Vec::new(),
     };
     let addresses = vec!["0.0.0.0".into()];
-    let listener = Listener { name: "http-80".into(), addresses, port: 80, chains: vec![chain] };
+    let listener = Listener { name: "http-80".into(), addresses, port: 80, family: Family::Http, chains: vec![chain] };
     let row = super::listener(&listener);
     assert_eq!(row.tables, ["shop/public/http-80"]);
     let value = json_of(ResourceType::Listener, &row.resource);
@@ -103,13 +105,13 @@ fn a_listener_has_one_chain_with_a_constant_filter_list() {
 fn a_listener_with_tls_has_a_chain_for_each_hostname_with_its_secrets() {
     let chain = |host: &str, secrets: &[&str]| Chain {
         hostname: Hostname::new(host),
-        table: format!("https/443/{}", Hostname::new(host)).into(),
+        to: Way::Requests(format!("https/443/{}", Hostname::new(host)).into()),
         certificates: secrets.iter().map(|name| (*name).into()).collect(),
         listeners: Vec::new(),
     };
     let chains = vec![chain("", &["shop/b"]), chain("*.a.example", &["shop/c", "shop/b"])];
     let addresses = vec!["127.0.0.1".into(), "::1".into()];
-    let row = super::listener(&Listener { name: "https/443".into(), addresses, port: 443, chains });
+    let row = super::listener(&Listener { name: "tls/443".into(), addresses, port: 443, family: Family::Tls, chains });
     assert_eq!(row.tables, ["https/443/*", "https/443/*.a.example"]);
     assert_eq!(row.secrets, ["shop/b", "shop/c"]);
     let value = json_of(ResourceType::Listener, &row.resource);
@@ -347,8 +349,10 @@ fn a_redirect_changes_paths_as_a_rewrite_does() {
 
 #[test]
 fn a_cluster_takes_its_endpoints_from_the_same_stream() {
-    let cluster =
-        |upstream| json_of(ResourceType::Cluster, &super::cluster(&Cluster { name: "shop/a/80".into(), upstream }));
+    let cluster = |upstream| {
+        let cluster = Cluster { name: "shop/a/80".into(), transport: Transport::Tcp, upstream };
+        json_of(ResourceType::Cluster, &super::cluster(&cluster))
+    };
     let options = |protocol: &str| {
         json!({ "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
             "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
@@ -445,7 +449,8 @@ fn an_independent_reader_understands_what_is_encoded() {
     let endpoints = super::endpoints(&assignment(&[("10.0.0.1", false)]));
     let read = <reader::endpoint::v3::ClusterLoadAssignment as Message>::decode(&endpoints.bytes[..]).unwrap();
     assert_eq!(read.endpoints[0].lb_endpoints.len(), 1);
-    let cluster = super::cluster(&Cluster { name: "shop/a/80".into(), upstream: Upstream::H2c });
+    let (name, upstream) = ("shop/a/80".into(), Upstream::H2c);
+    let cluster = super::cluster(&Cluster { name, transport: Transport::Tcp, upstream });
     let read = <reader::cluster::v3::Cluster as Message>::decode(&cluster.bytes[..]).unwrap();
     assert_eq!((&*read.name, read.typed_extension_protocol_options.len()), ("shop/a/80", 1));
     let host =

@@ -1,7 +1,7 @@
 //! Listeners.
 
-use super::{address, ads};
-use crate::ir;
+use super::{address, ads, stream, udp_address};
+use crate::ir::{self, Family, Way};
 use crate::resource::Resource;
 use crate::row;
 use prost::Message;
@@ -43,41 +43,82 @@ pub(super) const WEBSOCKET: &str = "websocket";
 /// connections.
 const PLAINTEXT: &str = "http";
 
+/// The same for connections and datagrams that are passed on.
+const TCP: &str = "tcp";
+const UDP: &str = "udp";
+
 /// What is spoken over TLS, the best first.
 const PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
 
 const LOCATION_READ: &str = "tidegate.location.read";
 const LOCATION_WRITE: &str = "tidegate.location.write";
 
-/// The encoded `envoy.config.listener.v3.Listener`, with its tables and secrets and no clusters.
+/// The encoded `envoy.config.listener.v3.Listener`, with the tables, secrets and clusters that it names.
 #[must_use]
 pub fn listener(listener: &ir::Listener) -> row::Listener {
-    let mut addresses = listener.addresses.iter().map(|ip| address(ip, listener.port));
-    let tls = listener.chains.iter().any(|chain| !chain.certificates.is_empty());
+    let at = |ip: &Name| match listener.family {
+        Family::Http | Family::Tls | Family::Tcp => address(ip, listener.port),
+        Family::Udp => udp_address(ip, listener.port),
+    };
+    let mut addresses = listener.addresses.iter().map(at);
     let message = Listener {
         name: listener.name.to_string(),
         address: addresses.next(),
         additional_addresses: addresses
             .map(|address| AdditionalAddress { address: Some(address), ..AdditionalAddress::default() })
             .collect(),
-        listener_filters: if tls { vec![tls_inspector()] } else { Vec::new() },
-        filter_chains: listener.chains.iter().map(chain).collect(),
+        listener_filters: match listener.family {
+            Family::Http | Family::Tcp => Vec::new(),
+            Family::Tls => vec![tls_inspector()],
+            Family::Udp => listener.chains.iter().filter_map(datagrams).collect(),
+        },
+        udp_listener_config: (listener.family == Family::Udp).then(stream::datagram_options),
+        filter_chains: match listener.family {
+            Family::Http | Family::Tls | Family::Tcp => {
+                listener.chains.iter().map(|chain| self::chain(listener.family, chain)).collect()
+            }
+            Family::Udp => Vec::new(),
+        },
         ..Listener::default()
     };
     let owners = listener.chains.iter().flat_map(|chain| {
         chain.listeners.iter().map(|name| row::Owner {
             listener: name.clone(),
-            table: chain.table.clone(),
+            table: table(chain).cloned(),
             secrets: chain.certificates.clone(),
         })
     });
     let secrets: BTreeSet<&Name> = listener.chains.iter().flat_map(|chain| &chain.certificates).collect();
     row::Listener {
         resource: Resource::new(listener.name.clone(), message.encode_to_vec().into()),
-        tables: listener.chains.iter().map(|chain| chain.table.clone()).collect(),
-        clusters: Vec::new(),
+        tables: listener.chains.iter().filter_map(table).cloned().collect(),
+        streams: listener.chains.iter().filter_map(stream).collect(),
         secrets: secrets.into_iter().cloned().collect(),
         owners: owners.collect(),
+    }
+}
+
+fn table(chain: &ir::Chain) -> Option<&Name> {
+    match &chain.to {
+        Way::Requests(table) => Some(table),
+        Way::Stream(_) => None,
+    }
+}
+
+fn stream(chain: &ir::Chain) -> Option<row::Stream> {
+    match &chain.to {
+        Way::Requests(_) => None,
+        Way::Stream(stream) => {
+            let clusters: BTreeSet<&Name> = stream.shares.iter().map(|share| &share.cluster).collect();
+            Some(row::Stream { id: stream.id.clone(), clusters: clusters.into_iter().cloned().collect() })
+        }
+    }
+}
+
+fn datagrams(chain: &ir::Chain) -> Option<ListenerFilter> {
+    match &chain.to {
+        Way::Requests(_) => None,
+        Way::Stream(stream) => Some(stream::datagrams(stream, UDP)),
     }
 }
 
@@ -90,34 +131,50 @@ fn tls_inspector() -> ListenerFilter {
     }
 }
 
-fn chain(chain: &ir::Chain) -> FilterChain {
-    let connections = Filter {
-        name: "envoy.filters.network.http_connection_manager".to_owned(),
-        config_type: Some(filter::ConfigType::TypedConfig(pack(&connection_manager(&chain.table)))),
+fn chain(family: Family, chain: &ir::Chain) -> FilterChain {
+    let plaintext = match family {
+        Family::Http => PLAINTEXT,
+        Family::Tls | Family::Tcp | Family::Udp => TCP,
     };
-    let filters = vec![connections];
-    if chain.certificates.is_empty() {
-        return FilterChain { name: PLAINTEXT.to_owned(), filters, ..FilterChain::default() };
+    let filters = vec![match &chain.to {
+        Way::Requests(table) => Filter {
+            name: "envoy.filters.network.http_connection_manager".to_owned(),
+            config_type: Some(filter::ConfigType::TypedConfig(pack(&connection_manager(table)))),
+        },
+        Way::Stream(stream) => stream::connections(stream, TCP),
+    }];
+    if family != Family::Tls {
+        return FilterChain { name: plaintext.to_owned(), filters, ..FilterChain::default() };
     }
     let name = chain.hostname.as_str();
     // Whoever asks for a name that no chain has, or for none, takes the chain without names.
     let names = if chain.hostname.is_any() { Vec::new() } else { vec![name.to_owned()] };
+    let terminates = !chain.certificates.is_empty();
     FilterChain {
         // By what it is for, so that it stays the same chain whatever becomes of the others.
         name: name.to_owned(),
-        filter_chain_match: Some(FilterChainMatch { server_names: names, ..FilterChainMatch::default() }),
-        transport_socket: Some(downstream_tls(&chain.certificates)),
+        filter_chain_match: Some(FilterChainMatch {
+            server_names: names,
+            // Where the handshake is passed on nobody else would notice that there is none.
+            transport_protocol: if terminates { String::new() } else { "tls".to_owned() },
+            ..FilterChainMatch::default()
+        }),
+        transport_socket: terminates.then(|| downstream_tls(&chain.certificates, &chain.to)),
         filters,
         ..FilterChain::default()
     }
 }
 
-fn downstream_tls(certificates: &[Name]) -> TransportSocket {
+fn downstream_tls(certificates: &[Name], to: &Way) -> TransportSocket {
     let secret = |name: &Name| SdsSecretConfig { name: name.to_string(), sds_config: Some(ads()) };
     let context = DownstreamTlsContext {
         common_tls_context: Some(CommonTlsContext {
             tls_certificate_sds_secret_configs: certificates.iter().map(secret).collect(),
-            alpn_protocols: PROTOCOLS.map(str::to_owned).into(),
+            alpn_protocols: match to {
+                Way::Requests(_) => PROTOCOLS.map(str::to_owned).into(),
+                // What is spoken in a stream is for its ends to know.
+                Way::Stream(_) => Vec::new(),
+            },
             ..CommonTlsContext::default()
         }),
         ..DownstreamTlsContext::default()

@@ -2,11 +2,14 @@
 //! is encoded, for values far outside of what normalization lets through.
 
 use super::*;
-use crate::ir::{Action, Assignment, Chain, Cluster, Endpoint, Entry, Forward, Listener, Locality, Redirect, Target};
+use crate::ir::{
+    Action, Assignment, Chain, Cluster, Endpoint, Entry, Family, Forward, Listener, Locality, Redirect, Share, Stream,
+    Target, Way,
+};
 use proptest::prelude::*;
 use testkit::rules;
 use tidegate_model::{
-    HeaderModifier, Hostname, HttpMatch, Name, PathMatch, PathModifier, Upstream, ValueMatch, ValuePattern,
+    HeaderModifier, Hostname, HttpMatch, Name, PathMatch, PathModifier, Transport, Upstream, ValueMatch, ValuePattern,
 };
 
 /// The broken rules in the message of this type.
@@ -121,7 +124,7 @@ proptest! {
 #[test]
 fn no_cluster_breaks_a_rule() {
     for upstream in [Upstream::Http1, Upstream::H2c, Upstream::WebSocket] {
-        let cluster = cluster(&Cluster { name: "shop/a/80".into(), upstream });
+        let cluster = cluster(&Cluster { name: "shop/a/80".into(), transport: Transport::Tcp, upstream });
         assert_eq!(broken("envoy.config.cluster.v3.Cluster", &cluster.bytes), [""; 0]);
     }
 }
@@ -132,15 +135,34 @@ fn no_listener_breaks_a_rule() {
         for hostname in ["", "a.example", "*.example"].map(Hostname::new) {
             let chains = vec![Chain {
                 hostname,
-                table: "http-80".into(),
+                to: Way::Requests("http-80".into()),
                 certificates: certificates.clone(),
                 listeners: Vec::new(),
             }];
             let addresses = vec!["0.0.0.0".into(), "::1".into()];
-            let listener = listener(&Listener { name: "http-80".into(), addresses, port: 80, chains });
+            let family = if certificates.is_empty() { Family::Http } else { Family::Tls };
+            let listener = listener(&Listener { name: "http-80".into(), addresses, port: 80, family, chains });
             assert_eq!(broken("envoy.config.listener.v3.Listener", &listener.resource.bytes), [""; 0]);
         }
     }
     let secret = secret(&"shop/cert".into(), b"chain", b"key");
     assert_eq!(broken("envoy.extensions.transport_sockets.tls.v3.Secret", &secret), [""; 0]);
+}
+
+#[test]
+fn no_listener_of_streams_breaks_a_rule() {
+    let share = |weight| Share { cluster: "shop/a/80".into(), weight };
+    for family in [Family::Tls, Family::Tcp, Family::Udp] {
+        for weights in [vec![], vec![1], vec![70, 30], vec![u32::MAX; 16], vec![1, 1_000_000, 1]] {
+            let shares = weights.into_iter().map(share).collect();
+            let to = Way::Stream(Stream { id: "TCPRoute shop/a rule 0".into(), shares });
+            let chain = Chain { hostname: Hostname::any(), to, certificates: Vec::new(), listeners: vec!["a".into()] };
+            let addresses = vec!["0.0.0.0".into(), "::1".into()];
+            let listener = Listener { name: "a".into(), addresses, port: 80, family, chains: vec![chain] };
+            let listener = super::listener(&listener);
+            assert_eq!(broken("envoy.config.listener.v3.Listener", &listener.resource.bytes), [""; 0]);
+        }
+    }
+    let datagrams = cluster(&Cluster { name: "a~udp".into(), transport: Transport::Udp, upstream: Upstream::Http1 });
+    assert_eq!(broken("envoy.config.cluster.v3.Cluster", &datagrams.bytes), [""; 0]);
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::ir;
 use crate::row::EncodedEntry;
 use prost::Message;
-use tidegate_model::{HeaderModifier, HttpMatch, PathMatch};
+use tidegate_model::{HeaderModifier, HttpMatch, PathMatch, Transport, Upstream};
 use tidegate_proto::envoy::config::route::v3::RouteConfiguration;
 
 fn gateway() -> NamespacedName {
@@ -38,7 +38,7 @@ fn host(host: &str, cluster: &str) -> Row {
 }
 
 fn cluster(name: &str) -> Row {
-    let cluster = ir::Cluster { name: name.into(), upstream: tidegate_model::Upstream::Http1 };
+    let cluster = ir::Cluster { name: name.into(), transport: Transport::Tcp, upstream: Upstream::Http1 };
     Row::Cluster(name.into(), Variants::any(encode::cluster(&cluster)))
 }
 
@@ -63,9 +63,10 @@ fn rows() -> Vec<Row> {
         name: "http-80".into(),
         addresses: vec!["0.0.0.0".into()],
         port: 80,
+        family: ir::Family::Tls,
         chains: vec![ir::Chain {
             hostname: Hostname::any(),
-            table: "http-80".into(),
+            to: ir::Way::Requests("http-80".into()),
             certificates: vec!["shop/cert".into()],
             listeners: vec!["http".into()],
         }],

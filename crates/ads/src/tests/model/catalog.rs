@@ -51,7 +51,7 @@ impl Catalog {
             let set = |names: &[Name]| names.iter().cloned().collect();
             let names = Names {
                 entries: Vec::new(),
-                clusters: set(&listener.clusters),
+                clusters: listener.clusters().cloned().collect(),
                 tables: set(&listener.tables),
                 secrets: set(&listener.secrets),
             };

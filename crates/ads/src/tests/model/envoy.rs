@@ -133,8 +133,14 @@ impl Envoy {
                 Channel { answered: old.answered, version: old.version, listed: old.listed, ..Channel::default() };
         }
         if self.protocol == Protocol::Sotw {
-            for kind in lost.iter().filter(|kind| matches!(kind, ResourceType::Secret | ResourceType::Table)) {
-                self.channels[*kind as usize].version.clear();
+            for kind in [ResourceType::Secret, ResourceType::Table] {
+                let lacks = self.wanted(kind).into_iter().any(|name| match kind {
+                    ResourceType::Secret => !self.secrets.contains_key(&name),
+                    _ => !self.tables.contains_key(&name),
+                });
+                if lacks && lost.contains(&kind) {
+                    self.channels[kind as usize].version.clear();
+                }
             }
         }
         let mut out = Vec::new();

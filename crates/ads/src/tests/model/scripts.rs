@@ -20,8 +20,8 @@ fn script(name: &'static str, edits: &[fn(&mut World)]) -> Script {
 }
 
 /// All of them.
-pub(super) fn all() -> [Script; 6] {
-    [flap(), rewarm(), shop(), listeners(), churn(), secrets()]
+pub(super) fn all() -> [Script; 7] {
+    [flap(), rewarm(), shop(), listeners(), churn(), secrets(), streams()]
 }
 
 /// A second listener with a table of its own.
@@ -140,6 +140,24 @@ fn secrets() -> Script {
             },
             |world| drop(world.secrets.insert("shop/one".to_owned(), "digest 2".to_owned())),
             |world| drop(world.secrets.insert("shop/one".to_owned(), "digest 3".to_owned())),
+        ],
+    )
+}
+
+/// Connections of a listener move to another cluster, which a route has besides, and then to one that comes with them.
+fn streams() -> Script {
+    script(
+        "streams",
+        &[
+            |world| {
+                world.route("x.example", &["b"]).stream("http", "a");
+            },
+            |world| {
+                world.stream("http", "b");
+            },
+            |world| {
+                world.stream("http", "c").route("x.example", &["c"]);
+            },
         ],
     )
 }

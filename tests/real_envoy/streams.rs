@@ -1,0 +1,129 @@
+//! Connections and datagrams in place of requests, and the comparison of what came back.
+
+use crate::ask::{SAMPLE, compare};
+use crate::place::Place;
+use crate::stage::Stage;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use testkit::stream::{self, Answer as Answered};
+use tidegate_scenarios::scenario::expect::{Answer, Request};
+use tokio::time::Instant;
+
+/// What is opened or sent.
+#[derive(Clone, Debug)]
+pub(crate) enum Asked {
+    /// A connection.
+    Tcp(u16),
+    /// A connection over TLS, for this name.
+    Tls(u16, String),
+    /// A datagram, from a socket of its own.
+    Udp(u16),
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Asked::Tcp(port) => write!(f, "tcp {port}"),
+            Asked::Tls(port, name) => write!(f, "tls {port} for {name}"),
+            Asked::Udp(port) => write!(f, "udp {port}"),
+        }
+    }
+}
+
+impl Asked {
+    /// What the request asks for; none if it is one of HTTP.
+    pub(crate) fn of(request: &Request) -> Option<Self> {
+        let name = || request.sni.clone().expect("a connection over TLS asks for a name: say it as `sni`");
+        let tcp = request.tcp.map(Asked::Tcp);
+        tcp.or_else(|| request.tls_tcp.map(|port| Asked::Tls(port, name()))).or_else(|| request.udp.map(Asked::Udp))
+    }
+
+    /// What is wrong with what comes back.
+    pub(crate) async fn judge(&self, request: &Request, stage: &Stage, until: Instant) -> Option<String> {
+        if !request.shares.is_empty() {
+            return self.shares(&request.shares, stage.place).await;
+        }
+        let shown = stage.shown(&request.expect);
+        loop {
+            let answer = self.ask(stage.place).await;
+            let mut wrong = self.difference(&answer, &request.expect);
+            if let (Some(shown), Ok(answer)) = (shown, &answer)
+                && answer.certificate.as_ref() != Some(shown)
+            {
+                wrong.push("the certificate shown is not the newest of the Secret".to_owned());
+            }
+            if wrong.is_empty() {
+                return None;
+            }
+            if Instant::now() > until {
+                return Some(wrong.join("; "));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn ask(&self, place: Place) -> io::Result<Answered> {
+        let at = |port: &u16| SocketAddr::from((place.listens(), *port));
+        match self {
+            Asked::Tcp(port) => stream::connect(at(port), None).await,
+            Asked::Tls(port, name) => stream::connect(at(port), Some(name)).await,
+            Asked::Udp(port) => {
+                let seen = stream::datagram(at(port), "which way?").await?;
+                Ok(Answered { seen, certificate: None })
+            }
+        }
+    }
+
+    /// Many at once: a datagram that is dropped is only known by its time.
+    async fn shares(&self, expected: &BTreeMap<String, u32>, place: Place) -> Option<String> {
+        let by_address = expected.keys().any(|key| key.contains(':'));
+        let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+        let mut asking = tokio::task::JoinSet::new();
+        for _ in 0..SAMPLE {
+            let asked = self.clone();
+            asking.spawn(async move { asked.ask(place).await });
+        }
+        while let Some(answer) = asking.join_next().await {
+            let key = match answer.expect("asking does not panic") {
+                Err(_) => "refused".to_owned(),
+                Ok(answer) if by_address => answer.seen.identity.pod,
+                Ok(answer) => format!("{}/{}", answer.seen.identity.namespace, answer.seen.identity.service),
+            };
+            *counts.entry(key).or_default() += 1;
+        }
+        compare(&counts, expected)
+    }
+}
+
+impl Asked {
+    fn difference(&self, answer: &io::Result<Answered>, expected: &Answer) -> Vec<String> {
+        let seen = match (answer, expected.refused) {
+            // Only a datagram is dropped in silence.
+            (Err(error), true) if error.kind() != io::ErrorKind::TimedOut || matches!(self, Asked::Udp(_)) => {
+                return Vec::new();
+            }
+            (Err(error), _) => return vec![error.to_string()],
+            (Ok(answer), true) => return vec![format!("{:?} answered, expected nobody to", answer.seen.identity)],
+            (Ok(answer), false) => &answer.seen,
+        };
+        let mut wrong = Vec::new();
+        if let Some(backend) = &expected.backend {
+            let service = format!("{}/{}", seen.identity.namespace, seen.identity.service);
+            let found = if backend.contains('/') { &service } else { &seen.identity.pod };
+            if found != backend {
+                wrong.push(format!("backend is {found}, expected {backend}"));
+            }
+        }
+        if expected.backend_tls.is_some_and(|tls| tls != seen.tls) {
+            wrong.push(format!("the backend was reached over TLS: {}", seen.tls));
+        }
+        if expected.backend_sni.is_some() && expected.backend_sni != seen.server_name {
+            wrong
+                .push(format!("the backend was asked for {:?}, expected {:?}", seen.server_name, expected.backend_sni));
+        }
+        wrong
+    }
+}
