@@ -48,9 +48,6 @@ pub struct Config {
     pub drain_ms: Millis,
     /// How long a listener or table waits for clusters that are new to a client, in milliseconds.
     pub pin_ms: Millis,
-    /// How long connections of a listener that was replaced may go on to use the clusters that it named, in milliseconds:
-    /// the drain time of the Envoys.
-    pub drain_ms: Millis,
     /// In which order clients learn things; anything but the default is for tests.
     pub sequencing: Sequencing,
     /// Most streams at a time.
@@ -80,7 +77,6 @@ impl Default for Config {
             grace_ms: limits.grace_ms,
             drain_ms: limits.drain_ms,
             pin_ms: limits.pin_ms,
-            drain_ms: limits.drain_ms,
             sequencing: Sequencing::default(),
             max_clients: 10_000,
             max_names: 200_000,

@@ -173,7 +173,6 @@ impl StreamBody {
             grace_ms: config.grace_ms,
             drain_ms: config.drain_ms,
             pin_ms: config.pin_ms,
-            drain_ms: config.drain_ms,
             max_names: config.max_names,
             ..Limits::default()
         };
