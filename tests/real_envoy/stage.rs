@@ -34,7 +34,7 @@ pub(crate) struct Stage {
     vault: Vault,
     /// What the newest certificate of each Secret is.
     certificates: BTreeMap<ObjectKey, Bytes>,
-    _backends: Vec<Echo>,
+    backends: Vec<Echo>,
     _server: JoinSet<()>,
 }
 
@@ -73,7 +73,7 @@ impl Stage {
         }
         let backends = backends(scenario).await;
         let certificates = BTreeMap::new();
-        Stage { gateways, envoys, seals, clients, vault, certificates, _backends: backends, _server: server }
+        Stage { gateways, envoys, seals, clients, vault, certificates, backends, _server: server }
     }
 
     /// Keeps certificates, as a source does before it says a word of them.
@@ -88,6 +88,12 @@ impl Stage {
     pub(crate) fn certificate(&self, secret: &str) -> Option<&Bytes> {
         let key = ObjectKey { kind: Kind::Secret, name: NamespacedName::parse(secret) };
         self.certificates.get(&key)
+    }
+
+    /// How many requests the backends of a Service, `namespace/name`, have seen.
+    pub(crate) fn seen(&self, service: &str) -> u64 {
+        let is_of = |identity: &Identity| format!("{}/{}", identity.namespace, identity.service) == service;
+        self.backends.iter().filter(|echo| is_of(echo.identity())).map(Echo::requests).sum()
     }
 
     /// Publishes a seal and waits until every Envoy has acknowledged all of it.

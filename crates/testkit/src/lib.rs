@@ -6,7 +6,7 @@
 //! tests and of `xtask` alone.
 //!
 //! Reading order: [`mod@echo`] is the backend, [`http`] asks once, [`load`] asks all the time; [`epochs`] splits a
-//! scenario's input, [`golden`] compares its output; [`tls`] makes certificates; [`ports`] finds room for listeners;
+//! scenario's input, [`golden`] compares its output; [`tls`] makes certificates; [`websocket`] upgrades; [`ports`] finds room for listeners;
 //! [`rules`] says what Envoy would reject.
 
 pub mod echo;
@@ -17,5 +17,6 @@ pub mod load;
 pub mod ports;
 pub mod rules;
 pub mod tls;
+pub mod websocket;
 
 pub use echo::{Echo, Identity};

@@ -55,6 +55,24 @@ async fn a_request_steers_its_answer() {
 }
 
 #[tokio::test]
+async fn a_request_can_fail_until_it_was_made_often_enough() {
+    let echo = echo("store-0").await;
+    let ask = |path: &'static str| get(echo.address(), "h", path, &[]);
+    let path = "/retry?uuid=1&succeedAfter=1&responseCode=503";
+    assert_eq!(ask(path).await.unwrap().status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(ask(path).await.unwrap().status, StatusCode::OK);
+    assert!(ask("/retry?uuid=2&succeedAfter=1").await.is_err());
+    assert_eq!(ask("/retry?uuid=2&succeedAfter=1").await.unwrap().status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_websocket_gives_back_what_it_gets() {
+    let echo = echo("store-0").await;
+    let answer = testkit::websocket::exchange(echo.address(), "h", "/ws", "hello").await.unwrap();
+    assert_eq!(answer, Ok("hello".to_owned()));
+}
+
+#[tokio::test]
 async fn a_dropped_backend_is_gone() {
     let echo = echo("store-0").await;
     let address = echo.address();
