@@ -221,14 +221,7 @@ fn entries(route: &RouteFact) -> Vec<EncodedEntry> {
         encode::entry(&ir::Entry {
             id: format!("HTTPRoute {} rule {index} match 0", route.key.name).into(),
             matcher: rule.matches[0].clone(),
-            action: ir::Action::Forward(ir::Forward {
-                targets,
-                hostname: None,
-                path: None,
-                timeout: None,
-                try_timeout: None,
-                websocket: true,
-            }),
+            action: ir::Action::Forward(ir::Forward { targets, websocket: true, ..ir::Forward::default() }),
             request_headers: HeaderModifier::default(),
             response_headers: HeaderModifier::default(),
         })

@@ -2,11 +2,16 @@
 
 mod backends;
 
+pub(crate) mod filters;
+
+mod session;
+
 use crate::duration;
 use crate::metadata::Metadata;
 use crate::node::{Node, Report, quote};
 use crate::text::{GROUP, HOSTNAME, KIND, NAMESPACE, REF_NAME, SECTION_NAME, is_ip};
 pub(crate) use backends::{backends, target};
+pub(crate) use session::session;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{

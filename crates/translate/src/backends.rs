@@ -6,7 +6,9 @@ use crate::names::{Backend, ClusterKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidegate_model::{BackendRef, Kind, Name, Reason, RouteFact, RouteKey, ServiceFact, ServicePortFact, Transport};
+use tidegate_model::{
+    BackendRef, Filter, Kind, MirrorFact, Name, Reason, RouteFact, RouteKey, ServiceFact, ServicePortFact, Transport,
+};
 
 /// What a reference leads to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,11 +28,25 @@ pub(crate) struct BackendAsk {
 
 /// The references of a route, each once. An invalid route has none: it is not served, and its status says why.
 pub(crate) fn asks(route: &RouteFact) -> Vec<BackendAsk> {
-    let mut targets: Vec<&BackendRef> =
-        route.rules.iter().flat_map(|rule| &rule.backends).map(|backend| &backend.target).collect();
+    let backends = route.rules.iter().flat_map(|rule| &rule.backends).map(|backend| &backend.target);
+    let mirrors = route.rules.iter().flat_map(|rule| mirrors(&rule.filters)).map(|(_, mirror)| &mirror.target);
+    let mut targets: Vec<&BackendRef> = backends.chain(mirrors).collect();
     targets.sort();
     targets.dedup();
     targets.into_iter().map(|target| BackendAsk { route: route.key.clone(), target: target.clone() }).collect()
+}
+
+/// The mirrors among the filters, with their positions.
+pub(crate) fn mirrors(filters: &[Filter]) -> impl Iterator<Item = (usize, &MirrorFact)> {
+    filters.iter().enumerate().filter_map(|(index, filter)| match filter {
+        Filter::Mirror(mirror) => Some((index, mirror)),
+        Filter::RequestHeaders(_)
+        | Filter::ResponseHeaders(_)
+        | Filter::Redirect(_)
+        | Filter::Rewrite(_)
+        | Filter::Cors(_)
+        | Filter::Refused(_) => None,
+    })
 }
 
 /// Every reference, resolved.

@@ -33,8 +33,8 @@ pub(crate) struct Rank {
     /// Then by `{namespace}/{name}`.
     route: NamespacedName,
     /// Then in the order of the spec.
-    rule: u32,
-    matcher: u32,
+    rule: usize,
+    matcher: usize,
 }
 
 /// Exact paths, then regular expressions (the Gateway API leaves their place to us: they are written for something
@@ -48,7 +48,7 @@ enum PathRank {
 
 impl Rank {
     /// The precedence of one match of a route.
-    pub(crate) fn of(route: &RouteFact, matcher: &HttpMatch, rule_index: u32, match_index: u32) -> Rank {
+    pub(crate) fn of(route: &RouteFact, matcher: &HttpMatch, (rule, position): (usize, usize)) -> Rank {
         let (path, length) = match &matcher.path {
             PathMatch::Exact(path) => (PathRank::Exact, path.len()),
             PathMatch::Regex(path) => (PathRank::Regex, path.len()),
@@ -63,8 +63,8 @@ impl Rank {
             query: Reverse(matcher.query.len()),
             created: route.created,
             route: route.key.name.clone(),
-            rule: rule_index,
-            matcher: match_index,
+            rule,
+            matcher: position,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The intermediate representation: what is to be said to Envoy, before it is encoded. Plain values, in the words of
 //! Envoy; no Kubernetes object is visible here any more.
 
-use tidegate_model::{HeaderModifier, Hostname, HttpMatch, Millis, Name, PathModifier, Upstream};
+use tidegate_model::{
+    CorsFact, HeaderModifier, Hostname, HttpMatch, Millis, Name, PathModifier, RetryFact, SessionCarrier, Upstream,
+};
 
 /// A listening socket for HTTP, with or without TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,10 +58,12 @@ pub enum Action {
 }
 
 /// Proxying.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forward {
     /// Targets, at least one with a weight above 0.
     pub targets: Vec<Target>,
+    /// Where copies of the requests go.
+    pub mirrors: Vec<Mirror>,
     /// New `Host` header.
     pub hostname: Option<Name>,
     /// New path.
@@ -68,8 +72,34 @@ pub struct Forward {
     pub timeout: Option<Millis>,
     /// Limit of one try in milliseconds; `Some(0)` and `None` are none.
     pub try_timeout: Option<Millis>,
+    /// When a request is tried again; never if none.
+    pub retry: Option<RetryFact>,
+    /// What brings a client back to the endpoint that it was at.
+    pub session: Option<Session>,
+    /// Which pages of other origins may ask.
+    pub cors: Option<CorsFact>,
     /// Whether a WebSocket upgrade is let through.
     pub websocket: bool,
+}
+
+/// Where copies of requests go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirror {
+    /// Cluster.
+    pub cluster: Name,
+    /// How many of a million requests are copied; a million or more is all of them.
+    pub per_million: u32,
+}
+
+/// What brings a client back to the endpoint that it was at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Name of the cookie or header.
+    pub name: Name,
+    /// What the client brings.
+    pub carrier: SessionCarrier,
+    /// The path that the client brings a cookie back to.
+    pub path: Name,
 }
 
 /// One weighted target.

@@ -169,14 +169,7 @@ fn entry(host: &str, name: &str, cluster: &str) -> ir::Entry {
             query: Vec::new(),
             method: None,
         },
-        action: ir::Action::Forward(ir::Forward {
-            targets: vec![target],
-            hostname: None,
-            path: None,
-            timeout: None,
-            try_timeout: None,
-            websocket: false,
-        }),
+        action: ir::Action::Forward(ir::Forward { targets: vec![target], ..ir::Forward::default() }),
         request_headers: HeaderModifier::default(),
         response_headers: HeaderModifier::default(),
     }

@@ -1,43 +1,70 @@
 //! Filters of a rule or of a backend reference.
 //!
-//! A filter that is not supported is a finding on the route: a filter must never be skipped, it may be what keeps
-//! somebody out.
+//! A filter that nothing here can apply is never skipped, it may be what keeps somebody out: it is kept as
+//! [`Filter::Refused`], and what it stands at fails closed.
+
+mod cors;
+
+mod mirror;
+
+mod redirect;
 
 use crate::node::{Node, Report, quote};
-use crate::text::{HEADER_NAME, HEADER_VALUE, PATH_REPLACEMENT, PRECISE_HOSTNAME, TextRule, any, has_control, is_ip};
+use crate::text::{HEADER_NAME, HEADER_VALUE, TextRule, any, has_control};
 use std::collections::BTreeSet;
-use tidegate_model::{Filter, HeaderModifier, Name, PathModifier, RedirectFact, RewriteFact};
+use tidegate_model::{Filter, HeaderModifier, Name, ObjectKey, Reason};
 
 /// Bounds of the API.
 const MAX_FILTERS: usize = 16;
 const MAX_HEADERS: usize = 16;
 
-/// Redirects that the API knows.
-const STATUSES: [i64; 5] = [301, 302, 303, 307, 308];
+/// A type of filter.
+pub(crate) struct FilterType {
+    /// Its name.
+    name: &'static str,
+    /// The field with its settings.
+    settings: &'static str,
+    /// Whether it may be repeated.
+    repeatable: bool,
+}
 
-/// Every type of filter, the field with its settings, and whether it may be repeated.
-const TYPES: [(&str, &str, bool); 8] = [
-    ("RequestHeaderModifier", "requestHeaderModifier", false),
-    ("ResponseHeaderModifier", "responseHeaderModifier", false),
-    ("RequestRedirect", "requestRedirect", false),
-    ("URLRewrite", "urlRewrite", false),
-    ("RequestMirror", "requestMirror", true),
-    ("CORS", "cors", false),
-    ("ExternalAuth", "externalAuth", false),
-    ("ExtensionRef", "extensionRef", true),
+const fn once(name: &'static str, settings: &'static str) -> FilterType {
+    FilterType { name, settings, repeatable: false }
+}
+
+const fn repeatable(name: &'static str, settings: &'static str) -> FilterType {
+    FilterType { name, settings, repeatable: true }
+}
+
+/// Every type that an HTTPRoute knows.
+pub(crate) const HTTP: &[FilterType] = &[
+    once("RequestHeaderModifier", "requestHeaderModifier"),
+    once("ResponseHeaderModifier", "responseHeaderModifier"),
+    once("RequestRedirect", "requestRedirect"),
+    once("URLRewrite", "urlRewrite"),
+    repeatable("RequestMirror", "requestMirror"),
+    once("CORS", "cors"),
+    once("ExternalAuth", "externalAuth"),
+    repeatable("ExtensionRef", "extensionRef"),
 ];
 
 /// Where a filter stands.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// In a rule.
     Rule,
     /// In a backend reference, where only headers can be changed.
     Backend,
 }
 
-/// The filters that are supported; every other one is a finding.
-pub(super) fn filters(list: &Node<'_>, place: Place, report: &mut Report) -> Vec<Filter> {
+/// The filters of a list, in order, of the types that the kind of `route` knows.
+pub(crate) fn filters(
+    route: &ObjectKey,
+    list: &Node<'_>,
+    known: &[FilterType],
+    place: Place,
+    report: &mut Report,
+) -> Vec<Filter> {
     let mut types = BTreeSet::new();
     let mut filters = Vec::new();
     for item in list.items(MAX_FILTERS, report) {
@@ -45,20 +72,20 @@ pub(super) fn filters(list: &Node<'_>, place: Place, report: &mut Report) -> Vec
             item.is_object(report);
         }
         let field = item.field("type");
-        let kind = field.required_name(&any(1, 63), report);
-        let Some(kind) = kind else { continue };
-        let Some(&(_, settings, repeatable)) = TYPES.iter().find(|(name, ..)| kind == *name) else {
-            let known: Vec<_> = TYPES.iter().take(4).map(|(name, ..)| *name).collect();
-            report.unsupported(&field, format!("{} is no known filter; use {}", quote(&kind), known.join(", ")));
+        let Some(name) = field.required_name(&any(1, 63), report) else { continue };
+        let Some(kind) = known.iter().find(|kind| name == kind.name) else {
+            let names: Vec<&str> = known.iter().map(|kind| kind.name).collect();
+            let message = format!("{} is no known filter; use one of {}", quote(&name), names.join(", "));
+            filters.push(Filter::Refused(report.withhold(Reason::UnsupportedValue, &field, message)));
             continue;
         };
-        if !types.insert(kind.clone()) && !repeatable {
-            report.invalid(&field, format!("{kind} is there twice; put both into one filter"));
+        if !types.insert(kind.name) && !kind.repeatable {
+            report.invalid(&field, format!("{name} is there twice; put both into one filter"));
         }
-        only_settings_of(&item, settings, &kind, report);
-        let settings = item.field(settings);
+        only_settings_of(&item, kind, known, report);
+        let settings = item.field(kind.settings);
         if settings.is_required_object(report) {
-            filters.extend(filter(&field, &kind, &settings, place, report));
+            filters.extend(filter(route, &field, kind.name, &settings, place, report));
         }
     }
     if types.contains("RequestRedirect") && types.contains("URLRewrite") {
@@ -68,36 +95,47 @@ pub(super) fn filters(list: &Node<'_>, place: Place, report: &mut Report) -> Vec
 }
 
 /// The union: settings of another type than the filter's are an error.
-fn only_settings_of(item: &Node<'_>, own: &str, kind: &str, report: &mut Report) {
-    for (_, settings, _) in TYPES {
+fn only_settings_of(item: &Node<'_>, own: &FilterType, known: &[FilterType], report: &mut Report) {
+    for FilterType { settings, .. } in known {
         let field = item.field(settings);
-        if settings != own && field.is_present() {
-            report.invalid(&field, format!("a filter of type {kind} has no {settings}; remove it or change the type"));
+        if *settings != own.settings && field.is_present() {
+            let message = format!("a filter of type {} has no {settings}; remove it or change the type", own.name);
+            report.invalid(&field, message);
         }
     }
 }
 
-fn filter(field: &Node<'_>, kind: &str, settings: &Node<'_>, place: Place, report: &mut Report) -> Option<Filter> {
-    match kind {
-        "RequestHeaderModifier" => Some(Filter::RequestHeaders(headers(settings, report))),
-        "ResponseHeaderModifier" => Some(Filter::ResponseHeaders(headers(settings, report))),
-        "RequestRedirect" | "URLRewrite" if place == Place::Backend => {
-            report.unsupported(
-                field,
-                format!("{kind} is not supported for one backend; move it to the filters of the rule"),
-            );
-            None
+/// One filter; none if its settings cannot be read, which is reported.
+fn filter(
+    route: &ObjectKey,
+    field: &Node<'_>,
+    kind: &str,
+    settings: &Node<'_>,
+    place: Place,
+    report: &mut Report,
+) -> Option<Filter> {
+    let filter = match kind {
+        "RequestHeaderModifier" => Filter::RequestHeaders(headers(settings, report)),
+        "ResponseHeaderModifier" => Filter::ResponseHeaders(headers(settings, report)),
+        "RequestRedirect" => Filter::Redirect(redirect::redirect(settings, report)),
+        "URLRewrite" => Filter::Rewrite(redirect::rewrite(settings, report)),
+        "RequestMirror" => Filter::Mirror(mirror::mirror(route, settings, report)?),
+        "CORS" => Filter::Cors(cors::cors(settings, report)),
+        "ExtensionRef" => {
+            let message = "no kind of extension is known here; remove the filter";
+            return Some(Filter::Refused(report.withhold(Reason::InvalidKind, settings, message)));
         }
-        "RequestRedirect" => Some(Filter::Redirect(redirect(settings, report))),
-        "URLRewrite" => Some(Filter::Rewrite(RewriteFact {
-            hostname: hostname(&settings.field("hostname"), report),
-            path: path(&settings.field("path"), report),
-        })),
         _ => {
-            report.unsupported(field, format!("filters of type {kind} are not supported yet; remove it"));
-            None
+            let message = format!("filters of type {kind} are not supported; remove it");
+            return Some(Filter::Refused(report.withhold(Reason::UnsupportedValue, field, message)));
         }
+    };
+    let everywhere = matches!(filter, Filter::RequestHeaders(_) | Filter::ResponseHeaders(_));
+    if place == Place::Rule || everywhere {
+        return Some(filter);
     }
+    let message = format!("{kind} is not supported for one backend; move it to the filters of the rule");
+    Some(Filter::Refused(report.withhold(Reason::UnsupportedValue, field, message)))
 }
 
 fn headers(node: &Node<'_>, report: &mut Report) -> HeaderModifier {
@@ -142,52 +180,4 @@ fn header_name(field: &Node<'_>, seen: &mut BTreeSet<String>, report: &mut Repor
         return None;
     }
     Some(name)
-}
-
-fn redirect(node: &Node<'_>, report: &mut Report) -> RedirectFact {
-    let status_field = node.field("statusCode");
-    let status = status_field.integer(0, 999, report).unwrap_or(302);
-    if !STATUSES.contains(&status) {
-        report.invalid(&status_field, format!("{status} is no redirect; use 301, 302, 303, 307 or 308"));
-    }
-    RedirectFact {
-        scheme: node.field("scheme").choice(&["http", "https"], report).map(Name::from),
-        hostname: hostname(&node.field("hostname"), report),
-        port: node.field("port").port(report),
-        path: path(&node.field("path"), report),
-        // 302 stands in for what was reported just now; the range above keeps the number in a u16.
-        status: u16::try_from(status).unwrap_or(302),
-    }
-}
-
-fn hostname(field: &Node<'_>, report: &mut Report) -> Option<Name> {
-    let name = field.name(&PRECISE_HOSTNAME, report)?;
-    if is_ip(&name) {
-        report.unsupported(field, format!("{} is an IP address; use a hostname", quote(&name)));
-    }
-    Some(name)
-}
-
-fn path(node: &Node<'_>, report: &mut Report) -> Option<PathModifier> {
-    if !node.is_object(report) {
-        return None;
-    }
-    let field = node.field("type");
-    let kind = field.required_name(&any(1, 63), report)?;
-    let (own, other) = match &*kind {
-        "ReplaceFullPath" => ("replaceFullPath", "replacePrefixMatch"),
-        "ReplacePrefixMatch" => ("replacePrefixMatch", "replaceFullPath"),
-        unknown => {
-            let message =
-                format!("{} is no change of a path; use ReplaceFullPath or ReplacePrefixMatch", quote(unknown));
-            report.unsupported(&field, message);
-            return None;
-        }
-    };
-    let stray = node.field(other);
-    if stray.is_present() {
-        report.invalid(&stray, format!("a path of type {kind} has no {other}; remove it or change the type"));
-    }
-    let value = carried(&node.field(own), &PATH_REPLACEMENT, report)?;
-    Some(if &*kind == "ReplaceFullPath" { PathModifier::Full(value) } else { PathModifier::Prefix(value) })
 }

@@ -92,7 +92,7 @@ fn is_clean(change: &Change) -> bool {
 }
 
 /// `text` as a pattern that matches just it.
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         if c.is_ascii_punctuation() && !matches!(c, '/' | '-' | '_') {
