@@ -205,6 +205,7 @@ fn assemble(host: &Hostname, routes: &[&Arc<RouteFact>], lists: &[Entries]) -> A
 fn path(path: &PathMatch) -> &Name {
     match path {
         PathMatch::Exact(path) | PathMatch::Prefix(path) | PathMatch::Regex(path) => path,
+        PathMatch::Method(_) => unreachable!("there are no GRPCRoutes here"),
     }
 }
 

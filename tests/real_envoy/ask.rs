@@ -49,11 +49,15 @@ fn call(request: &Request, stage: &Stage, observed: Observed<'_>) -> Call {
     };
     let port = request.port.or_else(|| observed.ports(&gateway).into_iter().next());
     let port = port.unwrap_or_else(|| panic!("{gateway} listens nowhere: say which port is asked"));
-    let mut call = Call::get(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), &request.host, &request.path);
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut call = match &request.grpc {
+        Some(method) => Call::grpc(address, &request.host, method),
+        None => Call::get(address, &request.host, &request.path),
+    };
     if let Some(method) = &request.method {
         call.method = Method::from_bytes(method.as_bytes()).expect("a method");
     }
-    call.http2 = request.http2;
+    call.http2 |= request.http2;
     call.tls = request.tls.then(|| request.sni.clone().unwrap_or_else(|| request.host.clone()));
     request.headers.iter().fold(call, |call, (name, value)| call.with_header(name, value))
 }
@@ -94,6 +98,9 @@ fn difference(answer: &Result<Response, Error>, expected: &Answer, took: Duratio
     };
     if let Some(status) = expected.status {
         compare("status", Some(response.status.as_u16().to_string()), Some(&status.to_string()));
+    }
+    if let Some(status) = expected.grpc_status {
+        compare("status of gRPC", response.grpc_status().map(|s| s.to_string()), Some(&status.to_string()));
     }
     let echoed = response.echoed();
     if let Some(backend) = &expected.backend {

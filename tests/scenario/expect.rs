@@ -43,6 +43,8 @@ pub struct Request {
     pub path: String,
     /// Method; GET if none.
     pub method: Option<String>,
+    /// Instead of path and method: a call of a gRPC method, `package.Service/Method`.
+    pub grpc: Option<String>,
     /// Headers sent.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
@@ -95,6 +97,8 @@ pub struct Answer {
     pub refused: bool,
     /// Status.
     pub status: Option<u16>,
+    /// Status of a call of gRPC: 0 is OK, 12 UNIMPLEMENTED, 14 UNAVAILABLE.
+    pub grpc_status: Option<u16>,
     /// Who answered: `namespace/service` or `address:port`.
     pub backend: Option<String>,
     /// `Location` header.

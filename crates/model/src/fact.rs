@@ -15,8 +15,8 @@ use std::sync::Arc;
 mod http;
 
 pub use http::{
-    CorsFact, Filter, HeaderModifier, HttpMatch, MirrorFact, PathMatch, PathModifier, RedirectFact, RetryFact,
-    RewriteFact, SessionCarrier, SessionFact, ValueMatch, ValuePattern,
+    CorsFact, Filter, HeaderModifier, HttpMatch, MethodMatch, MirrorFact, PathMatch, PathModifier, RedirectFact,
+    RetryFact, RewriteFact, SessionCarrier, SessionFact, ValueMatch, ValuePattern,
 };
 
 /// One normalized record.
@@ -193,6 +193,8 @@ impl LabelSelector {
 pub enum RouteKind {
     /// HTTPRoute.
     Http,
+    /// GRPCRoute.
+    Grpc,
 }
 
 impl RouteKind {
@@ -201,6 +203,23 @@ impl RouteKind {
     pub fn kind(self) -> Kind {
         match self {
             RouteKind::Http => Kind::HttpRoute,
+            RouteKind::Grpc => Kind::GrpcRoute,
+        }
+    }
+
+    /// The kind of route that objects of this kind are, if they are routes.
+    #[must_use]
+    pub fn of(kind: Kind) -> Option<RouteKind> {
+        match kind {
+            Kind::HttpRoute => Some(RouteKind::Http),
+            Kind::GrpcRoute => Some(RouteKind::Grpc),
+            Kind::GatewayClass
+            | Kind::Gateway
+            | Kind::ReferenceGrant
+            | Kind::Namespace
+            | Kind::Service
+            | Kind::EndpointSlice
+            | Kind::Secret => None,
         }
     }
 }

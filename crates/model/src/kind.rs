@@ -14,6 +14,9 @@ pub enum Kind {
     /// `gateway.networking.k8s.io` HTTPRoute.
     #[serde(rename = "HTTPRoute")]
     HttpRoute,
+    /// `gateway.networking.k8s.io` GRPCRoute.
+    #[serde(rename = "GRPCRoute")]
+    GrpcRoute,
     /// `gateway.networking.k8s.io` ReferenceGrant.
     ReferenceGrant,
     /// core Namespace.
@@ -28,10 +31,11 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::HttpRoute,
+        Kind::GrpcRoute,
         Kind::ReferenceGrant,
         Kind::Namespace,
         Kind::Service,
@@ -46,6 +50,7 @@ impl Kind {
             Kind::GatewayClass => "GatewayClass",
             Kind::Gateway => "Gateway",
             Kind::HttpRoute => "HTTPRoute",
+            Kind::GrpcRoute => "GRPCRoute",
             Kind::ReferenceGrant => "ReferenceGrant",
             Kind::Namespace => "Namespace",
             Kind::Service => "Service",
@@ -58,7 +63,9 @@ impl Kind {
     #[must_use]
     pub fn group(self) -> &'static str {
         match self {
-            Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute | Kind::ReferenceGrant => "gateway.networking.k8s.io",
+            Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute | Kind::GrpcRoute | Kind::ReferenceGrant => {
+                "gateway.networking.k8s.io"
+            }
             Kind::Namespace | Kind::Service | Kind::Secret => "",
             Kind::EndpointSlice => "discovery.k8s.io",
         }
@@ -70,7 +77,7 @@ impl Kind {
         match self {
             Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute => &["v1", "v1beta1"],
             Kind::ReferenceGrant => &["v1beta1", "v1"],
-            Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Secret => &["v1"],
+            Kind::GrpcRoute | Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Secret => &["v1"],
         }
     }
 

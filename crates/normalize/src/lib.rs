@@ -39,6 +39,8 @@ mod route;
 
 mod http_route;
 
+mod grpc_route;
+
 mod reference_grant;
 
 mod namespace;
@@ -87,6 +89,7 @@ pub fn normalize(object: &Object) -> Normalized {
         Kind::GatewayClass => plain(gateway_class::facts(&object.key, &root, &mut report)),
         Kind::Gateway => plain(gateway::facts(&object.key, &root, &mut report)),
         Kind::HttpRoute => plain(http_route::facts(&object.key, &root, &mut report)),
+        Kind::GrpcRoute => plain(grpc_route::facts(&object.key, &root, &mut report)),
         Kind::ReferenceGrant => plain(reference_grant::facts(&object.key, &root, &mut report)),
         Kind::Namespace => plain(namespace::facts(&object.key, &root, &mut report)),
         Kind::Service => plain(service::facts(&object.key, &root, &mut report)),

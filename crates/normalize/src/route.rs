@@ -6,6 +6,8 @@ pub(crate) mod filters;
 
 mod session;
 
+mod values;
+
 use crate::duration;
 use crate::metadata::Metadata;
 use crate::node::{Node, Report, quote};
@@ -18,6 +20,7 @@ use tidegate_model::{
     Fact, Finding, GroupKind, Hostname, Kind, Millis, Name, NamespacedName, ObjectKey, ParentFact, RETARGET_HOLD,
     RETARGET_HOLD_MAX_MS, Reason, RouteFact, RouteKey, RouteKind, RuleFact,
 };
+pub(crate) use values::{header_matches, value_matches};
 
 /// Bounds of the API.
 const MAX_PARENTS: usize = 32;

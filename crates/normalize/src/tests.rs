@@ -27,8 +27,18 @@ fn samples() -> Vec<Value> {
                 "headers": [{"name": "a", "value": "b", "type": "RegularExpression"}], "queryParams": [{"name": "a", "value": "b"}]}],
             "filters": [{"type": "URLRewrite", "urlRewrite": {"hostname": "a.b", "path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}},
                 {"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [{"name": "a", "value": "b"}], "remove": ["c"]}}],
-            "backendRefs": [{"name": "a", "port": 80, "weight": 2}], "timeouts": {"request": "2s", "backendRequest": "1s"}},
+            "backendRefs": [{"name": "a", "port": 80, "weight": 2}], "timeouts": {"request": "2s", "backendRequest": "1s"},
+            "retry": {"codes": [500], "attempts": 2, "backoff": "10ms"},
+            "sessionPersistence": {"absoluteTimeout": "1h", "cookieConfig": {"lifetimeType": "Permanent"}}},
+            {"filters": [{"type": "CORS", "cors": {"allowOrigins": ["https://*.a.b"], "allowMethods": ["GET"], "allowHeaders": ["*"],
+                "exposeHeaders": ["a"], "maxAge": 1, "allowCredentials": true}}]},
             {"filters": [{"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}}]}]}}),
+        json!({"apiVersion": gateway, "kind": "GRPCRoute", "metadata": meta, "spec": {"hostnames": ["a.b"],
+            "parentRefs": [{"name": "a"}], "rules": [{"name": "r",
+            "matches": [{"method": {"type": "Exact", "service": "a.B", "method": "C"}, "headers": [{"name": "a", "value": "b"}]}],
+            "filters": [{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "b", "port": 80},
+                "fraction": {"numerator": 1, "denominator": 3}}}],
+            "backendRefs": [{"name": "a", "port": 80}], "sessionPersistence": {"type": "Header", "sessionName": "s"}}]}}),
         json!({"apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant", "metadata": meta, "spec": {
             "from": [{"group": "g.b", "kind": "HTTPRoute", "namespace": "a"}], "to": [{"group": "", "kind": "Service", "name": "a"}]}}),
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}),
@@ -70,11 +80,11 @@ fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
             "did you mean filters?",
         ),
         (2, "/metadata/lables", json!({}), "metadata.lables", "remove it"),
-        (4, "/metadata/anotations", json!({}), "metadata.anotations", "did you mean annotations?"),
-        (5, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
-        (6, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
-        (6, "/enpoints", json!([]), "enpoints", "remove it"),
-        (3, "/spec/frm", json!([]), "spec.frm", "remove it"),
+        (5, "/metadata/anotations", json!({}), "metadata.anotations", "did you mean annotations?"),
+        (6, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
+        (7, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
+        (7, "/enpoints", json!([]), "enpoints", "remove it"),
+        (4, "/spec/frm", json!([]), "spec.frm", "remove it"),
     ];
     for (index, pointer, value, field, advice) in table {
         let base = samples[index].clone();
@@ -91,7 +101,7 @@ fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
 
 #[test]
 fn a_wrong_type_in_a_part_that_is_not_read_is_a_remark() {
-    let service = samples()[5].clone();
+    let service = samples()[6].clone();
     let found = facts(with(service, "/spec/sessionAffinity", json!(5)));
     let said = rows(&found);
     assert_eq!(
@@ -112,7 +122,7 @@ fn status_and_managed_fields_are_not_the_users() {
 
 #[test]
 fn a_slice_that_an_api_server_stored_has_no_unknown_fields_to_look_for() {
-    let slice = with(samples()[6].clone(), "/extra", json!(1));
+    let slice = with(samples()[7].clone(), "/extra", json!(1));
     assert_eq!(rows(&facts(slice.clone())).len(), 1);
     assert_eq!(rows(&facts(with(slice, "/metadata/uid", json!("u")))), []);
 }
@@ -220,7 +230,7 @@ proptest! {
 
     #[test]
     fn no_object_makes_it_panic_and_every_object_keeps_its_identity(
-        kind in 0_usize..7, mutations in prop::collection::vec(any_mutation(), 1..6)
+        kind in 0_usize..8, mutations in prop::collection::vec(any_mutation(), 1..6)
     ) {
         let mut body = samples()[kind].clone();
         for (pick, mutation) in mutations {

@@ -110,6 +110,24 @@ pub(crate) const PRECISE_HOSTNAME: TextRule = TextRule {
     advice: "use lower-case labels of letters, digits and '-'",
 };
 
+/// The name of a gRPC service, with its package.
+pub(crate) const GRPC_SERVICE: TextRule = TextRule {
+    min: 1,
+    max: 1024,
+    holds: |text| text.strip_prefix('.').unwrap_or(text).split('.').all(is_identifier),
+    what: "the name of a gRPC service",
+    advice: "write it as package.Service, without slashes",
+};
+
+/// The name of a gRPC method.
+pub(crate) const GRPC_METHOD: TextRule = TextRule {
+    min: 1,
+    max: 1024,
+    holds: is_identifier,
+    what: "the name of a gRPC method",
+    advice: "use letters, digits and '_'",
+};
+
 /// The name of a header or query parameter.
 pub(crate) const HEADER_NAME: TextRule = TextRule {
     min: 1,
@@ -240,6 +258,11 @@ fn is_origin(text: &str) -> bool {
     let of_label = |label: &str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     let is_port = |port: &str| (1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit());
     (host == "*" || host.strip_prefix("*.").unwrap_or(host).split('.').all(of_label)) && port.is_none_or(is_port)
+}
+
+fn is_identifier(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 /// A character of an HTTP token.

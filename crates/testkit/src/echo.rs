@@ -1,6 +1,6 @@
 //! A backend that answers every request with what it saw and who it is.
 //!
-//! HTTP/1.1 and HTTP/2 without TLS on one port. The answer is the JSON form of [`Echoed`], so that a test reads from
+//! HTTP/1.1, HTTP/2 without TLS and gRPC on one port. The answer is the JSON form of [`Echoed`], so that a test reads from
 //! it what a proxy did to the request and which backend it chose. A request can steer its answer:
 //!
 //! * header `X-Echo-Set-Header: name:value, name2:value2` sets headers of the answer;
@@ -11,10 +11,13 @@
 //!
 //! Where a request asks for a WebSocket it gets one, and every byte of it comes back.
 
+pub(crate) mod grpc;
+
 mod turns;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -23,6 +26,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -182,7 +186,10 @@ async fn serve(stream: TcpStream, backend: Backend) {
 #[error("asked to break")]
 struct Break;
 
-async fn answer(mut request: Request<Incoming>, backend: Backend) -> Result<Response<Full<Bytes>>, Break> {
+/// An answer with its body.
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+async fn answer(mut request: Request<Incoming>, backend: Backend) -> Result<Answer, Break> {
     let is_websocket = request.headers().get(http::header::UPGRADE).is_some_and(|to| to == "websocket");
     if is_websocket && let Ok(mut upgrade) = backend.upgrade.lock() {
         *upgrade = Some(hyper::upgrade::on(&mut request));
@@ -213,19 +220,28 @@ async fn answer(mut request: Request<Incoming>, backend: Backend) -> Result<Resp
         headers,
         identity: Identity::clone(&backend.identity),
     };
+    let kind = echoed.header("content-type").unwrap_or_default();
+    if status == StatusCode::OK && kind.starts_with(grpc::CONTENT_TYPE) {
+        return Ok(with_orders(grpc::answer(&echoed), &parts.headers));
+    }
     let body = serde_json::to_vec(&echoed).expect("strings and maps of strings are JSON");
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+    let mut response = Response::new(Full::new(Bytes::from(body)).boxed());
     *response.status_mut() = status;
     response.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    for (name, value) in parts.headers.get_all("x-echo-set-header").iter().flat_map(header_orders) {
+    Ok(with_orders(response, &parts.headers))
+}
+
+/// The answer with the headers that its request ordered.
+fn with_orders(mut response: Answer, request: &HeaderMap) -> Answer {
+    for (name, value) in request.get_all("x-echo-set-header").iter().flat_map(header_orders) {
         response.headers_mut().append(name, value);
     }
-    Ok(response)
+    response
 }
 
 /// From here on the connection is a WebSocket.
-fn switching() -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
+fn switching() -> Answer {
+    let mut response = Response::new(Full::default().boxed());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("upgrade"));
     response.headers_mut().insert(http::header::UPGRADE, HeaderValue::from_static("websocket"));

@@ -73,6 +73,19 @@ async fn a_websocket_gives_back_what_it_gets() {
 }
 
 #[tokio::test]
+async fn a_call_of_grpc_is_answered_with_what_was_seen() {
+    let echo = echo("store-0").await;
+    let call = |method: &str| Call::grpc(echo.address(), "shop.example", method).with_header("x-a", "1");
+    let response = call("shop.Cart/Echo").send().await.unwrap();
+    assert_eq!((response.status, response.grpc_status()), (StatusCode::OK, Some(0)));
+    let echoed = response.echoed().unwrap();
+    assert_eq!((echoed.path.as_str(), echoed.host.as_str()), ("/shop.Cart/Echo", "shop.example"));
+    assert_eq!(echoed.header("x-a").as_deref(), Some("1"));
+    assert_eq!(echoed.identity, Identity::new("shop", "store", "store-0"));
+    assert_eq!(call("shop.Cart/EchoThree").send().await.unwrap().grpc_status(), Some(12));
+}
+
+#[tokio::test]
 async fn a_dropped_backend_is_gone() {
     let echo = echo("store-0").await;
     let address = echo.address();

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    BackendRef, Filter, Kind, MirrorFact, Name, Reason, RouteFact, RouteKey, ServiceFact, ServicePortFact, Transport,
+    BackendRef, Filter, Kind, MirrorFact, Name, Reason, RouteFact, RouteKey, RouteKind, ServiceFact, ServicePortFact,
+    Transport, Upstream,
 };
 
 /// What a reference leads to.
@@ -63,16 +64,16 @@ pub(crate) fn resolutions<'s>(
     by_service.arrange_by_key_named("backend asks by service").join_core(
         states.arrange_by_key_named("services"),
         |_service, (ask, permitted), service| {
-            let resolution = resolve(&ask.target, *permitted, service.as_deref());
+            let resolution = resolve(ask, *permitted, service.as_deref());
             Some((ask.route.clone(), (ask.target.clone(), resolution)))
         },
     )
 }
 
 /// What a reference leads to. A missing permission is told before anything that would tell what exists there.
-pub(crate) fn resolve(target: &BackendRef, permitted: bool, service: Option<&ServiceFact>) -> Resolution {
+pub(crate) fn resolve(ask: &BackendAsk, permitted: bool, service: Option<&ServiceFact>) -> Resolution {
     let failed = |reason, message: String| Resolution::Failed(reason, message.into());
-    let BackendRef { group_kind, name, port } = target;
+    let BackendRef { group_kind, name, port } = &ask.target;
     if !group_kind.is(Kind::Service) {
         return failed(Reason::InvalidKind, format!("{group_kind} {name} is not a kind of backend; use a Service"));
     }
@@ -98,13 +99,21 @@ pub(crate) fn resolve(target: &BackendRef, permitted: bool, service: Option<&Ser
             let known = service.ports.iter().map(|p| p.port.to_string()).collect::<Vec<_>>().join(", ");
             failed(Reason::BackendNotFound, format!("Service {name} has no TCP port {port}; it has {known}"))
         }
-        Some(found) => Resolution::Found(backend(service, found)),
+        Some(found) => Resolution::Found(backend(service, found, spoken(ask.route.kind, found))),
     }
 }
 
-fn backend(service: &ServiceFact, port: &ServicePortFact) -> Backend {
+/// What a backend is spoken to in: what its port says, but calls of gRPC are HTTP/2 whatever it says.
+fn spoken(kind: RouteKind, port: &ServicePortFact) -> Upstream {
+    match kind {
+        RouteKind::Http => port.upstream,
+        RouteKind::Grpc => Upstream::H2c,
+    }
+}
+
+fn backend(service: &ServiceFact, port: &ServicePortFact, upstream: Upstream) -> Backend {
     Backend {
-        cluster: ClusterKey { service: service.name.clone(), port: port.port, upstream: port.upstream },
+        cluster: ClusterKey { service: service.name.clone(), port: port.port, upstream },
         port_name: port.name.clone(),
         transport: port.transport,
     }
@@ -115,5 +124,7 @@ pub(crate) fn of_service(service: &ServiceFact) -> Vec<Backend> {
     let mut seen = BTreeSet::new();
     let is_backend = |port: &&ServicePortFact| port.transport == Transport::Tcp && service.external_name.is_none();
     let ports = service.ports.iter().filter(is_backend).filter(|port| seen.insert(port.port));
-    ports.map(|port| backend(service, port)).collect()
+    let spoken =
+        |port: &ServicePortFact| BTreeSet::from([RouteKind::Http, RouteKind::Grpc].map(|kind| spoken(kind, port)));
+    ports.flat_map(|port| spoken(port).into_iter().map(|upstream| backend(service, port, upstream))).collect()
 }

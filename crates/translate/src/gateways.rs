@@ -351,7 +351,7 @@ fn can_share(one: &Protocol, other: &Protocol) -> bool {
 /// The kinds of route a listener takes, and those it was asked to take but cannot.
 fn route_kinds(listener: &ListenerFact) -> (Vec<GroupKind>, Vec<GroupKind>) {
     let possible: Vec<GroupKind> = match listener.protocol {
-        Protocol::Http | Protocol::Https => vec![Kind::HttpRoute.into()],
+        Protocol::Http | Protocol::Https => vec![Kind::HttpRoute.into(), Kind::GrpcRoute.into()],
         Protocol::Tls | Protocol::Tcp | Protocol::Udp | Protocol::Other(_) => Vec::new(),
     };
     if listener.kinds.is_empty() {

@@ -6,13 +6,15 @@ use crate::backends::{Resolution, mirrors};
 use crate::lookup::Rows;
 use crate::names::{Backend, HostKey};
 use crate::rank::{Rank, Ranked};
+use crate::rivals::{self, Loss};
 use crate::status::route_status;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
     BackendFact, BackendRef, DerivedStatus, Filter, Finding, HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER,
-    Name, NamespacedName, PathMatch, RedirectFact, RouteFact, RouteKey, RuleFact, SessionFact, Upstream,
+    Name, NamespacedName, PathMatch, RedirectFact, RouteFact, RouteKey, RouteKind, RuleFact, SessionFact, Upstream,
 };
 use tidegate_xds::{Version, encode, ir};
 
@@ -22,6 +24,7 @@ pub(crate) enum RouteInput {
     Fact(Arc<RouteFact>),
     Attached(Attachment),
     Backend(BackendRef, Resolution),
+    Lost(Loss),
     Finding(Finding),
 }
 
@@ -31,6 +34,10 @@ pub(crate) fn attached((route, attachment): (RouteKey, Attachment)) -> (RouteKey
 
 pub(crate) fn resolved((route, (target, found)): (RouteKey, (BackendRef, Resolution))) -> (RouteKey, RouteInput) {
     (route, RouteInput::Backend(target, found))
+}
+
+pub(crate) fn lost((route, loss): (RouteKey, Loss)) -> (RouteKey, RouteInput) {
+    (route, RouteInput::Lost(loss))
 }
 
 /// What a route is lowered to.
@@ -62,7 +69,9 @@ pub(crate) fn lowered<'s>(inputs: Rows<'s, (RouteKey, RouteInput)>, holds: bool)
 /// A route and everything that was found out about it.
 pub(crate) struct RouteParts<'r> {
     pub(crate) fact: &'r RouteFact,
-    pub(crate) attachments: Vec<&'r Attachment>,
+    pub(crate) attachments: Vec<Cow<'r, Attachment>>,
+    /// Listeners that are not among the attachments any more.
+    pub(crate) losses: Vec<&'r Loss>,
     pub(crate) backends: BTreeMap<&'r BackendRef, &'r Resolution>,
     pub(crate) findings: Vec<Finding>,
     /// Whether entries may be held.
@@ -73,7 +82,8 @@ impl<'r> RouteParts<'r> {
     /// Sorts the inputs of one route; none if the route itself is gone.
     pub(crate) fn gather(inputs: impl Iterator<Item = &'r RouteInput>, holds: bool) -> Option<Self> {
         let mut fact = None;
-        let (mut attachments, mut backends, mut findings) = (Vec::new(), BTreeMap::new(), Vec::new());
+        let (mut attachments, mut losses, mut backends) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut findings = Vec::new();
         for input in inputs {
             match input {
                 RouteInput::Fact(route) => fact = Some(&**route),
@@ -81,10 +91,12 @@ impl<'r> RouteParts<'r> {
                 RouteInput::Backend(target, resolution) => {
                     backends.insert(target, resolution);
                 }
+                RouteInput::Lost(loss) => losses.push(loss),
                 RouteInput::Finding(finding) => findings.push(finding.clone()),
             }
         }
-        Some(RouteParts { fact: fact?, attachments, backends, findings, holds })
+        let attachments = attachments.into_iter().map(|attachment| rivals::without(attachment, &losses)).collect();
+        Some(RouteParts { fact: fact?, attachments, losses, backends, findings, holds })
     }
 
     /// Entries, uses and status.
@@ -185,18 +197,30 @@ impl<'r> RouteParts<'r> {
     fn entry(&self, id: Name, rule: &'r RuleFact, matcher: &HttpMatch, entrance: Entrance) -> ir::Entry {
         let (request_headers, response_headers) = header_modifiers(&rule.filters);
         let action = match redirect(&rule.filters) {
-            _ if refused(rule).next().is_some() => ir::Action::Respond(500),
+            _ if refused(rule).next().is_some() => self.fail(),
             Some(redirect) => ir::Action::Redirect(lower_redirect(redirect, entrance)),
             None => self.forward(rule),
         };
         ir::Entry { id, matcher: matcher.clone(), action, request_headers, response_headers }
     }
 
+    /// The answer to what cannot be served: 500 by the Gateway API, and what Envoy tells a client of gRPC as UNAVAILABLE.
+    fn fail(&self) -> ir::Action {
+        ir::Action::Respond(if self.is_grpc() { 503 } else { 500 })
+    }
+
+    fn is_grpc(&self) -> bool {
+        match self.fact.key.kind {
+            RouteKind::Http => false,
+            RouteKind::Grpc => true,
+        }
+    }
+
     fn forward(&self, rule: &'r RuleFact) -> ir::Action {
         let weighted = weighted(rule);
         if weighted.is_empty() {
-            // No backend to send to is an error of the configuration, which the Gateway API answers with 500.
-            return ir::Action::Respond(500);
+            // No backend to send to is an error of the configuration.
+            return self.fail();
         }
         let mirrors = self.mirrored(rule);
         let mut forward = ir::Forward {
@@ -209,7 +233,9 @@ impl<'r> RouteParts<'r> {
             websocket: weighted
                 .iter()
                 .filter_map(|backend| self.found(&backend.target))
-                .all(|found| found.cluster.upstream != Upstream::H2c),
+                .all(|found| found.cluster.upstream != Upstream::H2c)
+                && !self.is_grpc(),
+            grpc: self.is_grpc(),
             ..ir::Forward::default()
         };
         for filter in &rule.filters {

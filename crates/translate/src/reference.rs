@@ -16,12 +16,13 @@ use crate::lower::{RouteInput, RouteOutput, RouteParts};
 use crate::names::{Backend, HostKey};
 use crate::rank::Ranked;
 use crate::references::{Ask, GrantKey};
+use crate::rivals::{self, Claim, Loss, Place};
 use crate::status::{self, GatewayInput, OtherInput};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
     ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact, NamespacedName, ObjectKey,
-    RouteFact, RouteKey, SecretFact, ServiceFact, SliceFact,
+    RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 
@@ -82,11 +83,12 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
     let verdicts = verdicts(config, &facts);
     let ours: Vec<&GatewayState> = verdicts.values().filter_map(ours).collect();
     let attachments = attachments(&facts, &verdicts);
+    let losses = losses(&attachments);
 
     let mut rows: BTreeSet<Row> = ours.iter().flat_map(|state| gateways::rows(state, config.bind)).collect();
     let mut wanted = Wanted::default();
     for route in &facts.routes {
-        for output in lower_route(config, &facts, route, &attachments) {
+        for output in lower_route(config, &facts, route, &attachments, &losses) {
             match output {
                 RouteOutput::Entry(host, listener_host, ranked) => {
                     let key = EntryKey { host, listener_host, entry: ranked.entry.id.clone() };
@@ -124,7 +126,7 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
         rows.insert(endpoints::cluster(backend));
         rows.insert(endpoints::endpoints(backend, &slices_of(&facts, backend)));
     }
-    statuses(config, &facts, &verdicts, &attachments, &mut rows);
+    statuses(config, &facts, &verdicts, (&attachments, &losses), &mut rows);
     rows
 }
 
@@ -179,11 +181,29 @@ fn attachments(facts: &Facts<'_>, verdicts: &BTreeMap<NamespacedName, Verdict>) 
         for ask in attach::asks(route) {
             let Some(state) = verdicts.get(&ask.parent.name).and_then(ours) else { continue };
             let outcome = attach::attach(&ask, labels, &state.fact.name, &state.listeners);
-            let attachment = Attachment { index: ask.index, gateway: state.fact.name.clone(), outcome };
+            let (index, gateway, created) = (ask.index, state.fact.name.clone(), ask.created);
+            let attachment = Attachment { index, gateway, created, outcome };
             attachments.entry(route.key.clone()).or_default().push(attachment);
         }
     }
     attachments
+}
+
+/// The listeners that do not take a route, by route.
+fn losses(attachments: &BTreeMap<RouteKey, Vec<Attachment>>) -> BTreeMap<RouteKey, BTreeSet<Loss>> {
+    let mut claims: BTreeMap<Place, BTreeSet<Claim>> = BTreeMap::new();
+    for (route, attachment) in attachments.iter().flat_map(|(route, all)| all.iter().map(move |one| (route, one))) {
+        for (place, claim) in rivals::claims((route.clone(), attachment.clone())) {
+            claims.entry(place).or_default().insert(claim);
+        }
+    }
+    let mut losses: BTreeMap<RouteKey, BTreeSet<Loss>> = BTreeMap::new();
+    for (place, claims) in &claims {
+        for (route, loss) in rivals::lost(place, claims.iter()) {
+            losses.entry(route).or_default().insert(loss);
+        }
+    }
+    losses
 }
 
 fn lower_route(
@@ -191,10 +211,12 @@ fn lower_route(
     facts: &Facts<'_>,
     route: &Arc<RouteFact>,
     attachments: &BTreeMap<RouteKey, Vec<Attachment>>,
+    losses: &BTreeMap<RouteKey, BTreeSet<Loss>>,
 ) -> Vec<RouteOutput> {
     let mut inputs = vec![RouteInput::Fact(route.clone())];
     let attached = attachments.get(&route.key).into_iter().flatten();
     inputs.extend(attached.cloned().map(RouteInput::Attached));
+    inputs.extend(losses.get(&route.key).into_iter().flatten().cloned().map(RouteInput::Lost));
     for ask in backends::asks(route) {
         let found = resolve(facts, &ask);
         inputs.push(RouteInput::Backend(ask.target, found));
@@ -206,7 +228,7 @@ fn lower_route(
 
 fn resolve(facts: &Facts<'_>, ask: &BackendAsk) -> Resolution {
     let permitted = is_permitted(facts, &Ask::Backend(ask.clone()));
-    backends::resolve(&ask.target, permitted, facts.services.get(&ask.target.name).copied())
+    backends::resolve(ask, permitted, facts.services.get(&ask.target.name).copied())
 }
 
 fn is_permitted(facts: &Facts<'_>, ask: &Ask) -> bool {
@@ -219,23 +241,25 @@ fn statuses(
     config: &Config,
     facts: &Facts<'_>,
     verdicts: &BTreeMap<NamespacedName, Verdict>,
-    attachments: &BTreeMap<RouteKey, Vec<Attachment>>,
+    (attachments, losses): (&BTreeMap<RouteKey, Vec<Attachment>>, &BTreeMap<RouteKey, BTreeSet<Loss>>),
     rows: &mut BTreeSet<Row>,
 ) {
-    let mut attached: BTreeMap<(&NamespacedName, &Name), BTreeSet<&RouteKey>> = BTreeMap::new();
+    let mut attached: BTreeMap<(NamespacedName, Name), BTreeSet<&RouteKey>> = BTreeMap::new();
     for (route, attachment) in attachments.iter().flat_map(|(route, all)| all.iter().map(move |one| (route, one))) {
-        if let attach::Outcome::Bound(bindings) = &attachment.outcome {
+        let lost: Vec<&Loss> = losses.get(route).into_iter().flatten().collect();
+        if let attach::Outcome::Bound(bindings) = &rivals::without(attachment, &lost).outcome {
             for binding in bindings {
-                attached.entry((&attachment.gateway, &binding.listener)).or_default().insert(route);
+                let place = (attachment.gateway.clone(), binding.listener.clone());
+                attached.entry(place).or_default().insert(route);
             }
         }
     }
     for (gateway, verdict) in verdicts {
         let mut inputs = vec![(GatewayInput::Verdict(verdict.clone()), 1)];
         for ((of, listener), routes) in &attached {
-            if *of == gateway {
+            if of == gateway {
                 let count = u32::try_from(routes.len()).expect("fewer routes than 2^32 fit into memory");
-                inputs.push((GatewayInput::Attached((*listener).clone()), count));
+                inputs.push((GatewayInput::Attached(listener.clone()), count));
             }
         }
         inputs.extend(facts.findings_of(Kind::Gateway, gateway, GatewayInput::Finding).into_iter().map(|i| (i, 1)));
@@ -249,7 +273,7 @@ fn statuses(
         others.entry(object).or_default().insert(OtherInput::Class((*class).clone()));
     }
     for (object, finding) in &facts.findings {
-        if object.kind != Kind::Gateway && object.kind != Kind::HttpRoute {
+        if object.kind != Kind::Gateway && RouteKind::of(object.kind).is_none() {
             others.entry((*object).clone()).or_default().insert(OtherInput::Finding((*finding).clone()));
         }
     }

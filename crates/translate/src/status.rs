@@ -23,6 +23,7 @@ pub(crate) fn route_status(parts: &RouteParts<'_>) -> Option<DerivedStatus> {
     findings.extend(reference_findings(parts));
     findings.extend(unsupported(parts));
     findings.extend(parent_findings(parts));
+    findings.extend(lost_listeners(parts));
     findings.extend(hold_finding(parts));
     let resolved = resolved_refs(parts);
     let partial = partially_invalid(parts);
@@ -123,6 +124,14 @@ fn parent_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Listeners that take an older route instead.
+fn lost_listeners<'p>(parts: &'p RouteParts<'_>) -> impl Iterator<Item = Finding> + use<'p> {
+    parts
+        .losses
+        .iter()
+        .map(|loss| Finding::new(Reason::HostnameConflict, &format!("spec.parentRefs[{}]", loss.index), loss.message()))
 }
 
 /// Whoever asks for a hold from a controller that does none should not find out at the next change.

@@ -11,6 +11,7 @@ const NAMESPACES: [&str; 3] = ["infra", "shop", "team-x"];
 const CLASSES: [&str; 3] = ["ours", "also-ours", "foreign"];
 const GATEWAYS: [&str; 2] = ["edge", "inner"];
 const ROUTES: [&str; 4] = ["a", "b", "c", "d"];
+const GRPC_ROUTES: [&str; 2] = ["b", "g"];
 const SERVICES: [&str; 3] = ["cart", "web", "api"];
 const SLICES: [&str; 4] = ["s1", "s2", "s3", "s4"];
 const GRANTS: [&str; 2] = ["g1", "g2"];
@@ -147,7 +148,8 @@ impl World {
         let mut body = match key.kind {
             Kind::GatewayClass => class(&mut self.random, key),
             Kind::Gateway => gateway(&mut self.random),
-            Kind::HttpRoute => route(&mut self.random),
+            Kind::HttpRoute => route(&mut self.random, rule),
+            Kind::GrpcRoute => route(&mut self.random, grpc_rule),
             Kind::ReferenceGrant => grant(&mut self.random),
             Kind::Namespace => json!({}),
             Kind::Service => service(&mut self.random),
@@ -164,7 +166,7 @@ impl World {
         if key.kind == Kind::EndpointSlice && self.random.chance(90) {
             metadata["labels"] = json!({"kubernetes.io/service-name": self.random.pick(&SERVICES)});
         }
-        if key.kind == Kind::HttpRoute && self.random.chance(30) {
+        if matches!(key.kind, Kind::HttpRoute | Kind::GrpcRoute) && self.random.chance(30) {
             metadata["creationTimestamp"] = format!("2024-05-0{}T10:00:00Z", 1 + self.random.below(3)).into();
         }
         if self.random.chance(8) && body["spec"].is_object() {
@@ -210,6 +212,7 @@ fn keys() -> Vec<ObjectKey> {
             |kind, names: &[&str]| keys.extend(names.iter().map(|name| ObjectKey::new(kind, namespace, name)));
         all(Kind::Gateway, &GATEWAYS);
         all(Kind::HttpRoute, &ROUTES);
+        all(Kind::GrpcRoute, &GRPC_ROUTES);
         all(Kind::Service, &SERVICES);
         all(Kind::EndpointSlice, &SLICES);
         all(Kind::ReferenceGrant, &GRANTS);
@@ -258,7 +261,7 @@ fn listener(random: &mut Random, first: usize, index: usize) -> Value {
     listener["allowedRoutes"] = json!({"namespaces": namespaces});
     if random.chance(15) {
         listener["allowedRoutes"]["kinds"] = match random.below(2) {
-            0 => json!([{"kind": "HTTPRoute"}, {"kind": "TCPRoute"}]),
+            0 => json!([{"kind": random.pick(&["HTTPRoute", "GRPCRoute"])}, {"kind": "TCPRoute"}]),
             _ => json!([{"kind": "TCPRoute"}]),
         };
     }
@@ -291,7 +294,7 @@ fn secret(random: &mut Random) -> Value {
     json!({"type": "kubernetes.io/tls", "material": {"certificate": certificate}})
 }
 
-fn route(random: &mut Random) -> Value {
+fn route(random: &mut Random, rule: fn(&mut Random) -> Value) -> Value {
     let parents: Vec<Value> = (0..1 + random.below(2)).map(|_| parent(random)).collect();
     let rules: Vec<Value> = (0..1 + random.below(3)).map(|_| rule(random)).collect();
     let mut spec = json!({"parentRefs": parents, "rules": rules});
@@ -339,7 +342,57 @@ fn rule(random: &mut Random) -> Value {
     if random.chance(5) {
         rule["backendRefs"] = json!([]);
     }
+    if random.chance(10) {
+        rule["retry"] = json!({"attempts": random.below(3), "codes": [503]});
+    }
+    if random.chance(10) {
+        let origin = *random.pick(&["*", "https://*.example.com", "http://example.com"]);
+        let cors = json!({"allowOrigins": [origin], "allowCredentials": random.chance(50)});
+        add_filter(&mut rule, json!({"type": "CORS", "cors": cors}));
+    }
+    extend(random, &mut rule);
     rule
+}
+
+/// A rule by methods of gRPC.
+fn grpc_rule(random: &mut Random) -> Value {
+    let mut rule = json!({"backendRefs": (0..1 + random.below(2)).map(|_| backend(random)).collect::<Vec<_>>()});
+    if random.chance(85) {
+        let mut method = json!({"service": random.pick(&["shop.Cart", "shop.Web"])});
+        if random.chance(60) {
+            method["method"] = json!(random.pick(&["Add", "Get"]));
+        }
+        if random.chance(10) {
+            method = json!({"type": "RegularExpression", "method": "Get.*"});
+        }
+        rule["matches"] = json!([{"method": method}]);
+    }
+    extend(random, &mut rule);
+    rule
+}
+
+/// What rules of HTTP and of gRPC can have besides: mirrors, sessions, filters that nobody can apply.
+fn extend(random: &mut Random, rule: &mut Value) {
+    if random.chance(15) {
+        let mut mirror = json!({"backendRef": backend(random), "percent": random.pick(&[0, 50, 100])});
+        // A mirror is a reference without a weight.
+        mirror["backendRef"].as_object_mut().map(|reference| reference.remove("weight"));
+        add_filter(rule, json!({"type": "RequestMirror", "requestMirror": mirror}));
+    }
+    if random.chance(10) {
+        rule["sessionPersistence"] = json!({"type": random.pick(&["Cookie", "Header"])});
+    }
+    if random.chance(5) {
+        let reference = json!({"group": "example.com", "kind": "RateLimit", "name": "slow"});
+        add_filter(rule, json!({"type": "ExtensionRef", "extensionRef": reference}));
+    }
+}
+
+fn add_filter(rule: &mut Value, filter: Value) {
+    match rule["filters"].as_array_mut() {
+        Some(filters) => filters.push(filter),
+        None => rule["filters"] = json!([filter]),
+    }
 }
 
 fn matcher(random: &mut Random) -> Value {

@@ -80,6 +80,8 @@ pub struct Forward {
     pub cors: Option<CorsFact>,
     /// Whether a WebSocket upgrade is let through.
     pub websocket: bool,
+    /// Whether what is forwarded are calls of gRPC: they may last long, and a target that is not there is unavailable.
+    pub grpc: bool,
 }
 
 /// Where copies of requests go.

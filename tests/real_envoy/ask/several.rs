@@ -94,7 +94,10 @@ async fn one_session(call: &Call, session: &Session) -> Result<(), String> {
 
 /// Who answered: a backend, by Service or address, with the header that it saw if one is named; else the status.
 fn who(response: &Response, by_address: bool, header: Option<&str>) -> String {
-    let Some(echoed) = response.echoed() else { return response.status.as_u16().to_string() };
+    let Some(echoed) = response.echoed() else {
+        let status = response.status.as_u16().to_string();
+        return response.grpc_status().map_or(status, |status| format!("grpc {status}"));
+    };
     let service = format!("{}/{}", echoed.identity.namespace, echoed.identity.service);
     let who = if by_address { echoed.identity.pod.clone() } else { service };
     match header {

@@ -29,6 +29,19 @@ pub enum PathMatch {
     Prefix(Name),
     /// `RegularExpression` (RE2, the whole path).
     Regex(Name),
+    /// The path of a gRPC method.
+    Method(MethodMatch),
+}
+
+/// `GRPCMethodMatch`. Without a service any service matches, without a method any method.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct MethodMatch {
+    /// `service`, with its package.
+    pub service: Option<Name>,
+    /// `method`.
+    pub method: Option<Name>,
+    /// Whether both are regular expressions (RE2, each for the whole name).
+    pub regex: bool,
 }
 
 /// A match of a header or query parameter.

@@ -48,6 +48,14 @@ pub(crate) const HTTP: &[FilterType] = &[
     repeatable("ExtensionRef", "extensionRef"),
 ];
 
+/// Every type that a GRPCRoute knows.
+pub(crate) const GRPC: &[FilterType] = &[
+    once("RequestHeaderModifier", "requestHeaderModifier"),
+    once("ResponseHeaderModifier", "responseHeaderModifier"),
+    repeatable("RequestMirror", "requestMirror"),
+    repeatable("ExtensionRef", "extensionRef"),
+];
+
 /// Where a filter stands.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Place {

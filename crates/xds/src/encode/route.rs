@@ -30,8 +30,8 @@ use tidegate_proto::pack;
 /// raise it.
 const STREAM_IDLE: Millis = 5 * 60 * 1000;
 
-/// The same for a WebSocket, which may have nothing to say for long.
-const WEBSOCKET_IDLE: Millis = 60 * 60 * 1000;
+/// The same for a WebSocket or a stream of gRPC, which may have nothing to say for long.
+const LONG_IDLE: Millis = 60 * 60 * 1000;
 
 /// The longest name of a query parameter that the field rules let through, in bytes.
 const MAX_PARAMETER: usize = 1024;
@@ -129,10 +129,12 @@ fn forward(route: &mut Route, entry: &ir::Entry, to: &ir::Forward) -> Vec<Name> 
     let mirrors: Vec<&ir::Mirror> = to.mirrors.iter().filter(|mirror| mirror.per_million > 0).collect();
     let plain =
         |target: &ir::Target| headers::is_empty(&target.request_headers) && headers::is_empty(&target.response_headers);
-    let mut action = RouteAction {
-        cluster_not_found_response_code: ClusterNotFoundResponseCode::InternalServerError.into(),
-        ..RouteAction::default()
+    // To a client of gRPC, Envoy says 503 as UNAVAILABLE and 500 as UNKNOWN.
+    let missing = match to.grpc {
+        true => ClusterNotFoundResponseCode::ServiceUnavailable,
+        false => ClusterNotFoundResponseCode::InternalServerError,
     };
+    let mut action = RouteAction { cluster_not_found_response_code: missing.into(), ..RouteAction::default() };
     match targets.as_slice() {
         [] => {
             // Nothing may be sent anywhere: what no backend at all answers.
@@ -227,15 +229,17 @@ fn set_timeouts(action: &mut RouteAction, to: &ir::Forward) {
     let timeout = to.timeout.unwrap_or(0);
     // Without this Envoy would end the request after 15 s.
     action.timeout = Some(duration(timeout));
+    if to.websocket || to.grpc {
+        action.idle_timeout = Some(duration(LONG_IDLE.max(timeout)));
+    } else if timeout > STREAM_IDLE {
+        action.idle_timeout = Some(duration(timeout));
+    }
     if to.websocket {
-        action.idle_timeout = Some(duration(WEBSOCKET_IDLE.max(timeout)));
         action.upgrade_configs = vec![UpgradeConfig {
             upgrade_type: WEBSOCKET.to_owned(),
             enabled: Some(BoolValue { value: true }),
             ..UpgradeConfig::default()
         }];
-    } else if timeout > STREAM_IDLE {
-        action.idle_timeout = Some(duration(timeout));
     }
     action.retry_policy = retry::policy(to);
 }

@@ -8,8 +8,8 @@ use crate::ir::{
 use proptest::prelude::*;
 use testkit::rules;
 use tidegate_model::{
-    CorsFact, HeaderModifier, Hostname, HttpMatch, Name, PathMatch, PathModifier, RetryFact, SessionCarrier, Upstream,
-    ValueMatch, ValuePattern,
+    CorsFact, HeaderModifier, Hostname, HttpMatch, MethodMatch, Name, PathMatch, PathModifier, RetryFact,
+    SessionCarrier, Upstream, ValueMatch, ValuePattern,
 };
 
 /// The broken rules in the message of this type.
@@ -58,7 +58,9 @@ fn matcher() -> impl Strategy<Value = HttpMatch> {
     let path = prop_oneof![
         name().prop_map(PathMatch::Exact),
         name().prop_map(PathMatch::Prefix),
-        name().prop_map(PathMatch::Regex)
+        name().prop_map(PathMatch::Regex),
+        (prop::option::of(name()), prop::option::of(name()), any::<bool>())
+            .prop_map(|(service, method, regex)| PathMatch::Method(MethodMatch { service, method, regex })),
     ];
     (path, value_matches(), value_matches(), prop::option::of(name()))
         .prop_map(|(path, headers, query, method)| HttpMatch { path, headers, query, method })
@@ -112,20 +114,11 @@ fn cors() -> impl Strategy<Value = CorsFact> {
 
 fn forward() -> impl Strategy<Value = Forward> {
     let time = || prop::option::of(any::<u64>());
-    let plain = (targets(), prop::option::of(name()), path(), time(), time(), any::<bool>());
+    let plain = (targets(), prop::option::of(name()), path(), time(), time(), any::<[bool; 2]>());
     let extended = (mirrors(), prop::option::of(retry()), prop::option::of(session()), prop::option::of(cors()));
     (plain, extended).prop_map(
-        |((targets, hostname, path, timeout, try_timeout, websocket), (mirrors, retry, session, cors))| Forward {
-            targets,
-            mirrors,
-            hostname,
-            path,
-            timeout,
-            try_timeout,
-            retry,
-            session,
-            cors,
-            websocket,
+        |((targets, hostname, path, timeout, try_timeout, [websocket, grpc]), (mirrors, retry, session, cors))| {
+            Forward { targets, mirrors, hostname, path, timeout, try_timeout, retry, session, cors, websocket, grpc }
         },
     )
 }

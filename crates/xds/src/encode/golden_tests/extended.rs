@@ -110,3 +110,15 @@ fn other_origins_are_told_apart_by_scheme_host_and_port() {
     cors.credentials = true;
     assert_eq!(policy(&cors)["expose_headers"], "x-a", "the wildcard would be a name beside credentials");
 }
+
+#[test]
+fn a_call_of_grpc_may_last_and_is_unavailable_without_its_target() {
+    let value = encoded(Forward { grpc: true, ..forward(vec![target("a", 1)]) });
+    // 503 is what Envoy answers unless told otherwise.
+    let expected = json!({
+        "cluster": "a",
+        "idle_timeout": "3600s",
+        "timeout": "0s",
+    });
+    assert_eq!(value["route"], expected);
+}
