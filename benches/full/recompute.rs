@@ -206,6 +206,7 @@ fn assemble(host: &Hostname, routes: &[&Arc<RouteFact>], lists: &[Entries]) -> A
 fn path(path: &PathMatch) -> &Name {
     match path {
         PathMatch::Exact(path) | PathMatch::Prefix(path) | PathMatch::Regex(path) => path,
+        PathMatch::Method(_) => unreachable!("there are no GRPCRoutes here"),
     }
 }
 
@@ -222,14 +223,7 @@ fn entries(route: &RouteFact) -> Vec<EncodedEntry> {
         encode::entry(&ir::Entry {
             id: format!("HTTPRoute {} rule {index} match 0", route.key.name).into(),
             matcher: rule.matches[0].clone(),
-            action: ir::Action::Forward(ir::Forward {
-                targets,
-                hostname: None,
-                path: None,
-                timeout: None,
-                try_timeout: None,
-                websocket: true,
-            }),
+            action: ir::Action::Forward(ir::Forward { targets, websocket: true, ..ir::Forward::default() }),
             request_headers: HeaderModifier::default(),
             response_headers: HeaderModifier::default(),
         })

@@ -1,11 +1,13 @@
 //! Requests, and the comparison of their answers.
 
+pub(crate) mod several;
+
 use crate::stage::Stage;
 use crate::streams;
 use bytes::Bytes;
 use http::Method;
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use testkit::http::{Call, Error, Response};
 use tidegate_model::NamespacedName;
@@ -17,9 +19,6 @@ use tokio::time::Instant;
 /// take over what is new a moment later (up to 11 ms were measured on an idle machine).
 const TAKE_OVER: Duration = Duration::from_secs(3);
 
-/// Requests of which shares are taken.
-pub(crate) const SAMPLE: u32 = 200;
-
 /// Makes every request; what is wrong with the answers.
 pub(crate) async fn all(requests: &[Request], stage: &Stage, observed: Observed<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -30,10 +29,14 @@ pub(crate) async fn all(requests: &[Request], stage: &Stage, observed: Observed<
             continue;
         }
         let call = call(request, stage, observed);
-        let found = if request.shares.is_empty() {
+        let found = if let Some(session) = &request.session {
+            several::session(&call, session, until).await
+        } else if let Some(text) = &request.websocket {
+            websocket(&call, text, &request.expect, until).await
+        } else if request.shares.is_empty() {
             one(&call, &request.expect, stage.shown(&request.expect), until).await
         } else {
-            shares(&call, request).await
+            several::shares(&call, request, stage).await
         };
         wrong.extend(found.into_iter().map(|text| format!("{} {}{}: {text}", call.method, call.host, call.path)));
     }
@@ -47,11 +50,15 @@ fn call(request: &Request, stage: &Stage, observed: Observed<'_>) -> Call {
     };
     let port = request.port.or_else(|| observed.ports(&gateway).into_iter().next());
     let port = port.unwrap_or_else(|| panic!("{gateway} listens nowhere: say which port is asked"));
-    let mut call = Call::get(SocketAddr::from((stage.place.listens(), port)), &request.host, &request.path);
+    let address = SocketAddr::from((stage.place.listens(), port));
+    let mut call = match &request.grpc {
+        Some(method) => Call::grpc(address, &request.host, method),
+        None => Call::get(address, &request.host, &request.path),
+    };
     if let Some(method) = &request.method {
         call.method = Method::from_bytes(method.as_bytes()).expect("a method");
     }
-    call.http2 = request.http2;
+    call.http2 |= request.http2;
     call.tls = request.tls.then(|| request.sni.clone().unwrap_or_else(|| request.host.clone()));
     request.headers.iter().fold(call, |call, (name, value)| call.with_header(name, value))
 }
@@ -60,7 +67,7 @@ fn call(request: &Request, stage: &Stage, observed: Observed<'_>) -> Call {
 async fn one(call: &Call, expected: &Answer, shown: Option<&Bytes>, until: Instant) -> Option<String> {
     loop {
         let began = Instant::now();
-        let answer = call.send().await;
+        let answer = fresh(call).send().await;
         let mut wrong = difference(&answer, expected, began.elapsed());
         if let (Some(shown), Ok(response)) = (shown, &answer)
             && response.certificate.as_ref() != Some(shown)
@@ -93,6 +100,9 @@ fn difference(answer: &Result<Response, Error>, expected: &Answer, took: Duratio
     if let Some(status) = expected.status {
         compare("status", Some(response.status.as_u16().to_string()), Some(&status.to_string()));
     }
+    if let Some(status) = expected.grpc_status {
+        compare("status of gRPC", response.grpc_status().map(|s| s.to_string()), Some(&status.to_string()));
+    }
     let echoed = response.echoed();
     if let Some(backend) = &expected.backend {
         let found = echoed.as_ref().map(|echoed| {
@@ -110,6 +120,9 @@ fn difference(answer: &Result<Response, Error>, expected: &Answer, took: Duratio
     if let Some(host) = &expected.host {
         compare("host at the backend", echoed.as_ref().map(|echoed| echoed.host.clone()), Some(host));
     }
+    if let Some(proto) = &expected.proto {
+        compare("protocol at the backend", echoed.as_ref().map(|echoed| echoed.proto.clone()), Some(proto));
+    }
     for (name, value) in &expected.headers {
         let found = echoed.as_ref().and_then(|echoed| echoed.header(name));
         compare(&format!("header {name} at the backend"), found, value.as_deref());
@@ -125,42 +138,28 @@ fn difference(answer: &Result<Response, Error>, expected: &Answer, took: Duratio
     wrong
 }
 
-/// Counts many answers. A share may be off by four standard deviations and no more: one run in 15,000 fails by chance;
-/// shares of 0 and 100 percent are exact.
-async fn shares(call: &Call, request: &Request) -> Option<String> {
-    let expected = &request.shares;
-    let by_address = expected.keys().any(|key| key.contains(':'));
-    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-    for _ in 0..SAMPLE {
-        let key = match call.send().await {
-            Err(error) => error.to_string(),
-            Ok(response) => who(&response, by_address, request.shares_by.as_deref()),
+/// The same call, with a number that no other has in place of `{n}` in its path.
+fn fresh(call: &Call) -> Call {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
+    Call { path: call.path.replace("{n}", &number), ..call.clone() }
+}
+
+/// Asks for a WebSocket until the text comes back, or the expected status instead of one.
+async fn websocket(call: &Call, text: &str, expected: &Answer, until: Instant) -> Option<String> {
+    loop {
+        let answer = testkit::websocket::exchange(call.address, &call.host, &call.path, text).await;
+        let right = match &answer {
+            Ok(Ok(back)) => expected.status.is_none_or(|status| status == 101) && back == text,
+            Ok(Err(status)) => expected.status == Some(*status),
+            Err(_) => false,
         };
-        *counts.entry(key).or_default() += 1;
-    }
-    compare(&counts, expected)
-}
-
-/// What is wrong with shares of a sample.
-pub(crate) fn compare(counts: &BTreeMap<String, u32>, expected: &BTreeMap<String, u32>) -> Option<String> {
-    let is_near = |key: &str, percent: u32| {
-        let share = f64::from(percent) / 100.0;
-        let mean = f64::from(SAMPLE) * share;
-        let deviation = (mean * (1.0 - share)).sqrt();
-        (f64::from(counts.get(key).copied().unwrap_or(0)) - mean).abs() <= 4.0 * deviation
-    };
-    let right = expected.iter().all(|(key, percent)| is_near(key, *percent));
-    let known = counts.keys().all(|key| expected.contains_key(key));
-    (!right || !known).then(|| format!("of {SAMPLE} answers {counts:?}, expected percent {expected:?}"))
-}
-
-/// Who answered: a backend, by Service or address, with the header that it saw if one is named; else the status.
-fn who(response: &Response, by_address: bool, header: Option<&str>) -> String {
-    let Some(echoed) = response.echoed() else { return response.status.as_u16().to_string() };
-    let service = format!("{}/{}", echoed.identity.namespace, echoed.identity.service);
-    let who = if by_address { echoed.identity.pod.clone() } else { service };
-    match header {
-        Some(name) => format!("{who} {}", echoed.header(name).unwrap_or_default()),
-        None => who,
+        if right {
+            return None;
+        }
+        if Instant::now() > until {
+            return Some(format!("over a WebSocket came {answer:?}"));
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

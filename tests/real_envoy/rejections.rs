@@ -101,14 +101,7 @@ fn entry(number: usize, cluster: &Name, path: &str, wrong: Wrong) -> EncodedEntr
     encode::entry(&ir::Entry {
         id: format!("HTTPRoute shop/r{number} rule 0 match 0").into(),
         matcher: HttpMatch { path, headers: Vec::new(), query: Vec::new(), method: None },
-        action: ir::Action::Forward(ir::Forward {
-            targets: vec![target],
-            hostname: None,
-            path: None,
-            timeout: None,
-            try_timeout: None,
-            websocket: false,
-        }),
+        action: ir::Action::Forward(ir::Forward { targets: vec![target], ..ir::Forward::default() }),
         request_headers: HeaderModifier::default(),
         response_headers: HeaderModifier::default(),
     })

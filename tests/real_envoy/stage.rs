@@ -40,7 +40,7 @@ pub(crate) struct Stage {
     vault: Vault,
     /// What the newest certificate of each Secret is.
     certificates: BTreeMap<ObjectKey, Bytes>,
-    _backends: Backends,
+    backends: Backends,
     _server: JoinSet<()>,
 }
 
@@ -80,7 +80,7 @@ impl Stage {
         }
         let backends = backends(scenario, place).await;
         let certificates = BTreeMap::new();
-        Stage { place, gateways, envoys, seals, clients, vault, certificates, _backends: backends, _server: server }
+        Stage { place, gateways, envoys, seals, clients, vault, certificates, backends, _server: server }
     }
 
     /// Keeps certificates, as a source does before it says a word of them.
@@ -101,6 +101,12 @@ impl Stage {
     pub(crate) fn shown(&self, expected: &Answer) -> Option<&Bytes> {
         let secret = expected.certificate.as_deref()?;
         Some(self.certificate(secret).unwrap_or_else(|| panic!("no certificate was made for {secret}")))
+    }
+
+    /// How many requests the backends of a Service, `namespace/name`, have seen.
+    pub(crate) fn seen(&self, service: &str) -> u64 {
+        let is_of = |identity: &Identity| format!("{}/{}", identity.namespace, identity.service) == service;
+        self.backends.requests.iter().filter(|echo| is_of(echo.identity())).map(Echo::requests).sum()
     }
 
     /// Publishes a seal and waits until every Envoy has acknowledged all of it.

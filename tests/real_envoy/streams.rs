@@ -1,6 +1,6 @@
 //! Connections and datagrams in place of requests, and the comparison of what came back.
 
-use crate::ask::{SAMPLE, compare};
+use crate::ask::several::{SAMPLE, compare};
 use crate::place::Place;
 use crate::stage::Stage;
 use std::collections::BTreeMap;

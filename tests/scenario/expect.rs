@@ -53,6 +53,8 @@ pub struct Request {
     pub path: String,
     /// Method; GET if none.
     pub method: Option<String>,
+    /// Instead of path and method: a call of a gRPC method, `package.Service/Method`.
+    pub grpc: Option<String>,
     /// Headers sent.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
@@ -77,6 +79,24 @@ pub struct Request {
     pub shares: BTreeMap<String, u32>,
     /// A header whose value at the backend stands behind the backend in `shares`.
     pub shares_by: Option<String>,
+    /// Beside `shares`: percent of the requests of which a backend of another Service (`shop/copy`) saw a copy.
+    #[serde(default)]
+    pub mirrored: BTreeMap<String, u32>,
+    /// Instead: a cookie (`cookie: name`) or header (`header: name`) of the first answer goes back with the requests that
+    /// follow, and all are answered by one endpoint. The start of the name of a cookie is enough.
+    pub session: Option<Session>,
+    /// Instead: a text that goes there and back over a WebSocket, if there is one for the asking.
+    pub websocket: Option<String>,
+}
+
+/// What brings a client back.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Session {
+    /// A cookie.
+    Cookie(String),
+    /// A header.
+    Header(String),
 }
 
 /// An answer; what is not mentioned is not looked at.
@@ -91,6 +111,8 @@ pub struct Answer {
     pub backend_sni: Option<String>,
     /// Status.
     pub status: Option<u16>,
+    /// Status of a call of gRPC: 0 is OK, 12 UNIMPLEMENTED, 14 UNAVAILABLE.
+    pub grpc_status: Option<u16>,
     /// Who answered: `namespace/service` or `address:port`.
     pub backend: Option<String>,
     /// `Location` header.
@@ -99,6 +121,8 @@ pub struct Answer {
     pub path: Option<String>,
     /// `Host` as the backend saw it.
     pub host: Option<String>,
+    /// What the backend was spoken to in: `HTTP/1.1` or `HTTP/2.0`.
+    pub proto: Option<String>,
     /// Headers as the backend saw them; none: it did not.
     pub headers: BTreeMap<String, Option<String>>,
     /// Headers of the answer; none: not there.

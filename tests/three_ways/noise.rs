@@ -96,6 +96,13 @@ fn noise() -> Vec<Value> {
             },
         }),
         json!({
+            "apiVersion": gateway_api, "kind": "GRPCRoute", "metadata": meta("n"),
+            "spec": {
+                "parentRefs": [{ "name": "n" }], "hostnames": ["noise.example"],
+                "rules": [{ "matches": [{ "method": { "service": "noise.N" } }], "backendRefs": [{ "name": "n", "port": 80 }] }],
+            },
+        }),
+        json!({
             "apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant", "metadata": meta("n"),
             "spec": {
                 "from": [{ "group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "elsewhere" }],

@@ -13,6 +13,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+mod http;
+
+pub use http::{
+    CorsFact, Filter, HeaderModifier, HttpMatch, MethodMatch, MirrorFact, PathMatch, PathModifier, RedirectFact,
+    RetryFact, RewriteFact, SessionCarrier, SessionFact, ValueMatch, ValuePattern,
+};
+
 /// One normalized record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Fact {
@@ -187,6 +194,8 @@ impl LabelSelector {
 pub enum RouteKind {
     /// HTTPRoute.
     Http,
+    /// GRPCRoute.
+    Grpc,
     /// TLSRoute.
     Tls,
     /// TCPRoute.
@@ -204,6 +213,7 @@ impl RouteKind {
     pub fn kind(self) -> Kind {
         match self {
             RouteKind::Http => Kind::HttpRoute,
+            RouteKind::Grpc => Kind::GrpcRoute,
             RouteKind::Tls => Kind::TlsRoute,
             RouteKind::Tcp => Kind::TcpRoute,
             RouteKind::Udp => Kind::UdpRoute,
@@ -221,7 +231,7 @@ impl RouteKind {
     #[must_use]
     pub fn is_stream(self) -> bool {
         match self {
-            RouteKind::Http => false,
+            RouteKind::Http | RouteKind::Grpc => false,
             RouteKind::Tls | RouteKind::Tcp | RouteKind::Udp => true,
         }
     }
@@ -230,7 +240,7 @@ impl RouteKind {
     #[must_use]
     pub fn transport(self) -> Transport {
         match self {
-            RouteKind::Http | RouteKind::Tls | RouteKind::Tcp => Transport::Tcp,
+            RouteKind::Http | RouteKind::Grpc | RouteKind::Tls | RouteKind::Tcp => Transport::Tcp,
             RouteKind::Udp => Transport::Udp,
         }
     }
@@ -290,7 +300,7 @@ pub struct ParentFact {
 }
 
 /// A rule of a route.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RuleFact {
     /// `name`.
     pub name: Option<Name>,
@@ -304,106 +314,10 @@ pub struct RuleFact {
     pub request_timeout: Option<u64>,
     /// `timeouts.backendRequest` in milliseconds; `Some(0)` disables the timeout.
     pub backend_timeout: Option<u64>,
-}
-
-/// One match of an HTTP rule; every part must hold.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct HttpMatch {
-    /// `path`.
-    pub path: PathMatch,
-    /// `headers`; names in lower case, each once (the first of equal names counts).
-    pub headers: Vec<ValueMatch>,
-    /// `queryParams`; names are case-sensitive, each once (the first of equal names counts).
-    pub query: Vec<ValueMatch>,
-    /// `method`.
-    pub method: Option<Name>,
-}
-
-/// A path match.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum PathMatch {
-    /// `Exact`.
-    Exact(Name),
-    /// `PathPrefix`, by elements: `/foo` matches `/foo` and `/foo/bar`, not `/foobar`. As written, so a trailing
-    /// slash may be there.
-    Prefix(Name),
-    /// `RegularExpression` (RE2, the whole path).
-    Regex(Name),
-}
-
-/// A match of a header or query parameter.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ValueMatch {
-    /// Name of the header or parameter.
-    pub name: Name,
-    /// What its value must be.
-    pub value: ValuePattern,
-}
-
-/// What a value must be.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum ValuePattern {
-    /// Equal to this.
-    Exact(Name),
-    /// Wholly matched by this regular expression (RE2).
-    Regex(Name),
-}
-
-/// A filter of a rule or of a backend reference.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Filter {
-    /// `RequestHeaderModifier`.
-    RequestHeaders(HeaderModifier),
-    /// `ResponseHeaderModifier`.
-    ResponseHeaders(HeaderModifier),
-    /// `RequestRedirect`.
-    Redirect(RedirectFact),
-    /// `URLRewrite`.
-    Rewrite(RewriteFact),
-}
-
-/// Changes of headers; applied as set, add, remove.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct HeaderModifier {
-    /// Replaces the header.
-    pub set: Vec<(Name, Name)>,
-    /// Appends to the header.
-    pub add: Vec<(Name, Name)>,
-    /// Removes the header.
-    pub remove: Vec<Name>,
-}
-
-/// `RequestRedirect`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct RedirectFact {
-    /// `scheme`, in lower case.
-    pub scheme: Option<Name>,
-    /// `hostname`.
-    pub hostname: Option<Name>,
-    /// `port`.
-    pub port: Option<u16>,
-    /// `path`.
-    pub path: Option<PathModifier>,
-    /// `statusCode`, by default 302.
-    pub status: u16,
-}
-
-/// `URLRewrite`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct RewriteFact {
-    /// `hostname`.
-    pub hostname: Option<Name>,
-    /// `path`.
-    pub path: Option<PathModifier>,
-}
-
-/// `HTTPPathModifier`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum PathModifier {
-    /// `ReplaceFullPath`.
-    Full(Name),
-    /// `ReplacePrefixMatch`: replaces what the rule's prefix matched.
-    Prefix(Name),
+    /// `retry`.
+    pub retry: Option<RetryFact>,
+    /// `sessionPersistence`.
+    pub session: Option<SessionFact>,
 }
 
 /// A `backendRef` of a rule.

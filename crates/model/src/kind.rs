@@ -14,6 +14,9 @@ pub enum Kind {
     /// `gateway.networking.k8s.io` HTTPRoute.
     #[serde(rename = "HTTPRoute")]
     HttpRoute,
+    /// `gateway.networking.k8s.io` GRPCRoute.
+    #[serde(rename = "GRPCRoute")]
+    GrpcRoute,
     /// `gateway.networking.k8s.io` TLSRoute.
     #[serde(rename = "TLSRoute")]
     TlsRoute,
@@ -37,10 +40,11 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::HttpRoute,
+        Kind::GrpcRoute,
         Kind::TlsRoute,
         Kind::TcpRoute,
         Kind::UdpRoute,
@@ -58,6 +62,7 @@ impl Kind {
             Kind::GatewayClass => "GatewayClass",
             Kind::Gateway => "Gateway",
             Kind::HttpRoute => "HTTPRoute",
+            Kind::GrpcRoute => "GRPCRoute",
             Kind::TlsRoute => "TLSRoute",
             Kind::TcpRoute => "TCPRoute",
             Kind::UdpRoute => "UDPRoute",
@@ -76,6 +81,7 @@ impl Kind {
             Kind::GatewayClass
             | Kind::Gateway
             | Kind::HttpRoute
+            | Kind::GrpcRoute
             | Kind::TlsRoute
             | Kind::TcpRoute
             | Kind::UdpRoute
@@ -94,7 +100,7 @@ impl Kind {
             Kind::TlsRoute => &["v1", "v1alpha2", "v1alpha3"],
             Kind::TcpRoute | Kind::UdpRoute => &["v1", "v1alpha2"],
             Kind::ReferenceGrant => &["v1beta1", "v1"],
-            Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Secret => &["v1"],
+            Kind::GrpcRoute | Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Secret => &["v1"],
         }
     }
 

@@ -96,6 +96,8 @@ pub enum ConditionType {
     ResolvedRefs,
     /// A listener conflicts with another one.
     Conflicted,
+    /// Some of a route's rules or backends cannot be served and answer 500; absent otherwise.
+    PartiallyInvalid,
     /// Ours, on routes: False while a proxy rejects what was made of the route, absent otherwise.
     RouteProgrammed,
     /// Entries of a route keep their previous target for a while; only there while they do.
@@ -111,6 +113,7 @@ impl ConditionType {
             ConditionType::Programmed => "Programmed",
             ConditionType::ResolvedRefs => "ResolvedRefs",
             ConditionType::Conflicted => "Conflicted",
+            ConditionType::PartiallyInvalid => "PartiallyInvalid",
             ConditionType::RouteProgrammed => "tidegate.dev/Programmed",
             ConditionType::Held => "tidegate.dev/Held",
         }

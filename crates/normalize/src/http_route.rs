@@ -3,16 +3,16 @@
 //! A route with findings is accepted by no parent, so what its rules say then only serves to evaluate references; rules
 //! are kept as far as they can be read.
 
-mod filters;
-
 mod matches;
+
+mod retry;
 
 use crate::duration;
 use crate::node::{Node, Report, quote};
+use crate::route::filters::{self, Place};
 use crate::route::{self, Contents};
 use crate::text::{SECTION_NAME, any};
-use filters::Place;
-use tidegate_model::{Fact, Filter, HttpMatch, ObjectKey, PathMatch, PathModifier, RouteKind, RuleFact};
+use tidegate_model::{Fact, Filter, HttpMatch, Millis, ObjectKey, PathMatch, PathModifier, RouteKind, RuleFact};
 
 /// Bound of the API.
 const MAX_TOTAL_MATCHES: usize = 128;
@@ -27,14 +27,7 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
 
 fn rules(key: &ObjectKey, list: &Node<'_>, report: &mut Report) -> Vec<RuleFact> {
     if !list.is_present() {
-        return vec![RuleFact {
-            name: None,
-            matches: vec![matches::default()],
-            filters: Vec::new(),
-            backends: Vec::new(),
-            request_timeout: None,
-            backend_timeout: None,
-        }];
+        return vec![RuleFact { matches: vec![matches::default()], ..RuleFact::default() }];
     }
     let rules = route::rules(list, report, |item, report| rule(key, item, report));
     let total: usize = rules.iter().map(|rule| rule.matches.len()).sum();
@@ -51,10 +44,10 @@ fn rule(key: &ObjectKey, item: &Node<'_>, report: &mut Report) -> RuleFact {
     }
     let matches = matches::matches(&item.field("matches"), report);
     let filter_list = item.field("filters");
-    let filters = filters::filters(&filter_list, Place::Rule, report);
+    let filters = filters::filters(key, &filter_list, filters::HTTP, Place::Rule, report);
     let backend_list = item.field("backendRefs");
     let backends = route::backends(key, &backend_list, report, |backend, report| {
-        filters::filters(&backend.field("filters"), Place::Backend, report)
+        filters::filters(key, &backend.field("filters"), filters::HTTP, Place::Backend, report)
     });
     if !backends.is_empty() && filters.iter().any(|filter| matches!(filter, Filter::Redirect(_))) {
         let message =
@@ -65,22 +58,28 @@ fn rule(key: &ObjectKey, item: &Node<'_>, report: &mut Report) -> RuleFact {
         let message = "ReplacePrefixMatch needs a rule with exactly one match, of type PathPrefix; split the rule";
         report.invalid(&filter_list, message);
     }
-    for name in ["retry", "sessionPersistence"] {
-        let field = item.field(name);
-        if field.is_present() {
-            report.unsupported(&field, format!("{name} is not supported yet; remove it"));
-        }
-    }
     let (request_timeout, backend_timeout) = timeouts(&item.field("timeouts"), report);
-    let name = item.field("name").name(&SECTION_NAME, report);
-    RuleFact { name, matches, filters, backends, request_timeout, backend_timeout }
+    RuleFact {
+        name: item.field("name").name(&SECTION_NAME, report),
+        matches,
+        filters,
+        backends,
+        request_timeout,
+        backend_timeout,
+        retry: retry::retry(&item.field("retry"), report),
+        session: route::session(&item.field("sessionPersistence"), report),
+    }
 }
 
 fn replaces_prefix(filter: &Filter) -> bool {
     let path = match filter {
         Filter::Redirect(redirect) => &redirect.path,
         Filter::Rewrite(rewrite) => &rewrite.path,
-        Filter::RequestHeaders(_) | Filter::ResponseHeaders(_) => &None,
+        Filter::RequestHeaders(_)
+        | Filter::ResponseHeaders(_)
+        | Filter::Mirror(_)
+        | Filter::Cors(_)
+        | Filter::Refused(_) => &None,
     };
     matches!(path, Some(PathModifier::Prefix(_)))
 }
@@ -89,7 +88,7 @@ fn one_prefix(matches: &[HttpMatch]) -> bool {
     matches!(matches, [HttpMatch { path: PathMatch::Prefix(_), .. }])
 }
 
-fn timeouts(node: &Node<'_>, report: &mut Report) -> (Option<u64>, Option<u64>) {
+fn timeouts(node: &Node<'_>, report: &mut Report) -> (Option<Millis>, Option<Millis>) {
     node.is_object(report);
     let request = timeout(&node.field("request"), report);
     let backend_field = node.field("backendRequest");
@@ -103,7 +102,7 @@ fn timeouts(node: &Node<'_>, report: &mut Report) -> (Option<u64>, Option<u64>) 
     (request, backend)
 }
 
-fn timeout(field: &Node<'_>, report: &mut Report) -> Option<u64> {
+fn timeout(field: &Node<'_>, report: &mut Report) -> Option<Millis> {
     let text = field.name(&any(1, 63), report)?;
     let millis = duration::millis(&text);
     if millis.is_none() {

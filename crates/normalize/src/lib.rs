@@ -39,6 +39,7 @@ mod route;
 
 mod http_route;
 
+mod grpc_route;
 mod stream_route;
 
 mod reference_grant;
@@ -89,6 +90,7 @@ pub fn normalize(object: &Object) -> Normalized {
         Kind::GatewayClass => plain(gateway_class::facts(&object.key, &root, &mut report)),
         Kind::Gateway => plain(gateway::facts(&object.key, &root, &mut report)),
         Kind::HttpRoute => plain(http_route::facts(&object.key, &root, &mut report)),
+        Kind::GrpcRoute => plain(grpc_route::facts(&object.key, &root, &mut report)),
         Kind::TlsRoute => plain(stream_route::facts(RouteKind::Tls, &object.key, &root, &mut report)),
         Kind::TcpRoute => plain(stream_route::facts(RouteKind::Tcp, &object.key, &root, &mut report)),
         Kind::UdpRoute => plain(stream_route::facts(RouteKind::Udp, &object.key, &root, &mut report)),

@@ -17,6 +17,8 @@ const MAX_FINDINGS: usize = 32;
 pub(crate) struct Report {
     findings: Vec<Finding>,
     remarks: Vec<Finding>,
+    /// Fields that a part of the object has a finding of its own about.
+    withheld: Vec<Name>,
     carried: bool,
 }
 
@@ -34,6 +36,14 @@ impl Report {
     /// The value gives `reason` for not accepting the object.
     pub(crate) fn refuse(&mut self, reason: Reason, at: &Node<'_>, message: impl Into<Name>) {
         push(&mut self.findings, Finding::new(reason, &at.path(), message));
+    }
+
+    /// Nothing here can do what the value asks for, so the part of the object that it stands in cannot be used, and the
+    /// rest can. The part carries the finding.
+    pub(crate) fn withhold(&mut self, reason: Reason, at: &Node<'_>, message: impl Into<Name>) -> Finding {
+        let finding = Finding::new(reason, &at.path(), message);
+        self.withheld.push(finding.field.clone());
+        finding
     }
 
     /// Something to say that does not keep the object from being used.
@@ -57,8 +67,9 @@ impl Report {
         // Decoders write the keys of a map like fields.
         let plain = |path: &str| path.replace('[', ".").replace(']', "");
         let path = plain(path);
-        self.findings.iter().chain(&self.remarks).any(|finding| {
-            let field = plain(&finding.field);
+        let said = self.findings.iter().chain(&self.remarks).map(|finding| &finding.field);
+        said.chain(&self.withheld).any(|field| {
+            let field = plain(field);
             path.strip_prefix(&field)
                 .is_some_and(|rest| !field.is_empty() && (rest.is_empty() || rest.starts_with('.')))
         })

@@ -2,17 +2,25 @@
 
 mod backends;
 
+pub(crate) mod filters;
+
+mod session;
+
+mod values;
+
 use crate::duration;
 use crate::metadata::Metadata;
 use crate::node::{Node, Report, quote};
 use crate::text::{GROUP, HOSTNAME, KIND, NAMESPACE, REF_NAME, SECTION_NAME, is_ip};
-pub(crate) use backends::backends;
+pub(crate) use backends::{backends, target};
+pub(crate) use session::session;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
     Fact, Finding, GroupKind, Hostname, Kind, Millis, Name, NamespacedName, ObjectKey, ParentFact, RETARGET_HOLD,
     RETARGET_HOLD_MAX_MS, Reason, RouteFact, RouteKey, RouteKind, RuleFact,
 };
+pub(crate) use values::{header_matches, value_matches};
 
 /// Bounds of the API.
 const MAX_PARENTS: usize = 32;

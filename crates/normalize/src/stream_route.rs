@@ -15,7 +15,7 @@ pub(crate) fn facts(kind: RouteKind, key: &ObjectKey, root: &Node<'_>, report: &
         spec.demand(report);
         let hostnames = match kind {
             RouteKind::Tls => server_names(&spec.field("hostnames"), report),
-            RouteKind::Http | RouteKind::Tcp | RouteKind::Udp => Vec::new(),
+            RouteKind::Http | RouteKind::Grpc | RouteKind::Tcp | RouteKind::Udp => Vec::new(),
         };
         Contents { hostnames, rules: rules(key, &spec.field("rules"), report) }
     })
@@ -64,6 +64,8 @@ fn rule(key: &ObjectKey, item: &Node<'_>, report: &mut Report) -> RuleFact {
         backends,
         request_timeout: None,
         backend_timeout: None,
+        retry: None,
+        session: None,
     }
 }
 

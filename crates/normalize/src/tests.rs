@@ -27,7 +27,11 @@ fn samples() -> Vec<Value> {
                 "headers": [{"name": "a", "value": "b", "type": "RegularExpression"}], "queryParams": [{"name": "a", "value": "b"}]}],
             "filters": [{"type": "URLRewrite", "urlRewrite": {"hostname": "a.b", "path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}}},
                 {"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [{"name": "a", "value": "b"}], "remove": ["c"]}}],
-            "backendRefs": [{"name": "a", "port": 80, "weight": 2}], "timeouts": {"request": "2s", "backendRequest": "1s"}},
+            "backendRefs": [{"name": "a", "port": 80, "weight": 2}], "timeouts": {"request": "2s", "backendRequest": "1s"},
+            "retry": {"codes": [500], "attempts": 2, "backoff": "10ms"},
+            "sessionPersistence": {"absoluteTimeout": "1h", "cookieConfig": {"lifetimeType": "Permanent"}}},
+            {"filters": [{"type": "CORS", "cors": {"allowOrigins": ["https://*.a.b"], "allowMethods": ["GET"], "allowHeaders": ["*"],
+                "exposeHeaders": ["a"], "maxAge": 1, "allowCredentials": true}}]},
             {"filters": [{"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}}]}]}}),
         json!({"apiVersion": gateway, "kind": "TLSRoute", "metadata": meta, "spec": {"hostnames": ["*.a.b"],
             "parentRefs": [{"name": "a", "sectionName": "tls"}],
@@ -36,6 +40,12 @@ fn samples() -> Vec<Value> {
             "rules": [{"backendRefs": [{"name": "a", "port": 9000}, {"name": "b", "namespace": "c", "port": 1}]}]}}),
         json!({"apiVersion": gateway, "kind": "UDPRoute", "metadata": meta, "spec": {"parentRefs": [{"name": "a"}],
             "rules": [{"backendRefs": [{"name": "a", "port": 53}]}]}}),
+        json!({"apiVersion": gateway, "kind": "GRPCRoute", "metadata": meta, "spec": {"hostnames": ["a.b"],
+            "parentRefs": [{"name": "a"}], "rules": [{"name": "r",
+            "matches": [{"method": {"type": "Exact", "service": "a.B", "method": "C"}, "headers": [{"name": "a", "value": "b"}]}],
+            "filters": [{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "b", "port": 80},
+                "fraction": {"numerator": 1, "denominator": 3}}}],
+            "backendRefs": [{"name": "a", "port": 80}], "sessionPersistence": {"type": "Header", "sessionName": "s"}}]}}),
         json!({"apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant", "metadata": meta, "spec": {
             "from": [{"group": "g.b", "kind": "HTTPRoute", "namespace": "a"}], "to": [{"group": "", "kind": "Service", "name": "a"}]}}),
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}),
@@ -77,11 +87,11 @@ fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
             "did you mean filters?",
         ),
         (2, "/metadata/lables", json!({}), "metadata.lables", "remove it"),
-        (7, "/metadata/anotations", json!({}), "metadata.anotations", "did you mean annotations?"),
-        (8, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
-        (9, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
-        (9, "/enpoints", json!([]), "enpoints", "remove it"),
-        (6, "/spec/frm", json!([]), "spec.frm", "remove it"),
+        (8, "/metadata/anotations", json!({}), "metadata.anotations", "did you mean annotations?"),
+        (9, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
+        (10, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
+        (10, "/enpoints", json!([]), "enpoints", "remove it"),
+        (7, "/spec/frm", json!([]), "spec.frm", "remove it"),
         (4, "/spec/hostnames", json!([]), "spec.hostnames", "remove it"),
         (
             5,
@@ -106,7 +116,7 @@ fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
 
 #[test]
 fn a_wrong_type_in_a_part_that_is_not_read_is_a_remark() {
-    let service = samples()[8].clone();
+    let service = samples()[9].clone();
     let found = facts(with(service, "/spec/sessionAffinity", json!(5)));
     let said = rows(&found);
     assert_eq!(
@@ -127,7 +137,7 @@ fn status_and_managed_fields_are_not_the_users() {
 
 #[test]
 fn a_slice_that_an_api_server_stored_has_no_unknown_fields_to_look_for() {
-    let slice = with(samples()[9].clone(), "/extra", json!(1));
+    let slice = with(samples()[10].clone(), "/extra", json!(1));
     assert_eq!(rows(&facts(slice.clone())).len(), 1);
     assert_eq!(rows(&facts(with(slice, "/metadata/uid", json!("u")))), []);
 }

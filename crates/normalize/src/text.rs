@@ -110,6 +110,24 @@ pub(crate) const PRECISE_HOSTNAME: TextRule = TextRule {
     advice: "use lower-case labels of letters, digits and '-'",
 };
 
+/// The name of a gRPC service, with its package.
+pub(crate) const GRPC_SERVICE: TextRule = TextRule {
+    min: 1,
+    max: 1024,
+    holds: |text| text.strip_prefix('.').unwrap_or(text).split('.').all(is_identifier),
+    what: "the name of a gRPC service",
+    advice: "write it as package.Service, without slashes",
+};
+
+/// The name of a gRPC method.
+pub(crate) const GRPC_METHOD: TextRule = TextRule {
+    min: 1,
+    max: 1024,
+    holds: is_identifier,
+    what: "the name of a gRPC method",
+    advice: "use letters, digits and '_'",
+};
+
 /// The name of a header or query parameter.
 pub(crate) const HEADER_NAME: TextRule = TextRule {
     min: 1,
@@ -118,6 +136,18 @@ pub(crate) const HEADER_NAME: TextRule = TextRule {
     what: "a header name",
     advice: "use letters, digits and any of !#$%&'*+-.^_`|~",
 };
+
+/// An origin of a page: `*`, or scheme, host and perhaps a port.
+pub(crate) const ORIGIN: TextRule = TextRule {
+    min: 1,
+    max: 253,
+    holds: is_origin,
+    what: "an origin",
+    advice: "write http:// or https:// and a host, where a first label may be '*', or '*' alone",
+};
+
+/// What a session is known by: what both a cookie and a header can be called.
+pub(crate) const SESSION_NAME: TextRule = TextRule { max: 128, what: "a name of a session", ..HEADER_NAME };
 
 /// The value of a header that is set or added.
 pub(crate) const HEADER_VALUE: TextRule = any(1, 4096);
@@ -222,6 +252,19 @@ fn is_domain_path(text: &str) -> bool {
         .is_some_and(|(domain, path)| is_subdomain(domain) && !path.is_empty() && path.bytes().all(of_path))
 }
 
+fn is_origin(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")) else { return text == "*" };
+    let (host, port) = rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port)));
+    let of_label = |label: &str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let is_port = |port: &str| (1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit());
+    (host == "*" || host.strip_prefix("*.").unwrap_or(host).split('.').all(of_label)) && port.is_none_or(is_port)
+}
+
+fn is_identifier(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
 /// A character of an HTTP token.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
@@ -244,6 +287,21 @@ mod tests {
             (&HOSTNAME, &["a.b", "*.b", "localhost"], &["", "*", "*.", "*a.b", "a.*.b", "A.b", "a.b.", "a_b", "a:80"]),
             (&PRECISE_HOSTNAME, &["a.b"], &["*.b", ""]),
             (&HEADER_NAME, &["X-A", "a_b~"], &["", ":path", "a b", "ä", "a:"]),
+            (
+                &ORIGIN,
+                &["*", "http://a", "https://*.b-1.C:8443", "https://*", "http://*:80"],
+                &[
+                    "",
+                    "a.b",
+                    "ftp://a",
+                    "http://",
+                    "http://a/",
+                    "http://a.*",
+                    "http://*a",
+                    "http://a:",
+                    "http://a:1234567",
+                ],
+            ),
             (&CONTROLLER_NAME, &["a.b/c", "a/b/c"], &["a", "a/", "/a", "A.b/c", "a b/c"]),
             (&PROTOCOL, &["HTTP", "INVALID", "a.b/c"], &["", "a.b", "a.b/", "A.b/c", "H_"]),
             (&ADDRESS_TYPE, &["IPAddress", "Hostname", "test/fake-invalid-type"], &["ipaddress", "a", ""]),

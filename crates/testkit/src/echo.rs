@@ -1,29 +1,40 @@
 //! A backend that answers every request with what it saw and who it is.
 //!
-//! HTTP/1.1 and HTTP/2 without TLS on one port. The answer is the JSON form of [`Echoed`], so that a test reads from
+//! HTTP/1.1, HTTP/2 without TLS and gRPC on one port. The answer is the JSON form of [`Echoed`], so that a test reads from
 //! it what a proxy did to the request and which backend it chose. A request can steer its answer:
 //!
 //! * header `X-Echo-Set-Header: name:value, name2:value2` sets headers of the answer;
 //! * query `?delay=300ms` or `?delay=2s` answers later;
-//! * path `/status/NNN` answers with that status.
+//! * path `/status/NNN` answers with that status;
+//! * path `/retry?uuid=U&succeedAfter=N&responseCode=503` answers the first N requests of this uuid with that status, and
+//!   without a `responseCode` breaks their connections instead.
+//!
+//! Where a request asks for a WebSocket it gets one, and every byte of it comes back.
+
+pub(crate) mod grpc;
+
+mod turns;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use turns::{Turn, Turns};
 
 /// Who a backend says that it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +93,7 @@ pub struct Error {
 #[derive(Debug)]
 pub struct Echo {
     address: SocketAddr,
+    identity: Arc<Identity>,
     requests: Arc<AtomicU64>,
     _accepting: JoinSet<()>,
 }
@@ -96,10 +108,16 @@ impl Echo {
         let failed = |source| Error { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let requests = Arc::new(AtomicU64::new(0));
+        let (identity, requests) = (Arc::new(identity), Arc::new(AtomicU64::new(0)));
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, Arc::new(identity), Arc::clone(&requests)));
-        Ok(Echo { address, requests, _accepting: accepting })
+        accepting.spawn(accept(listener, Arc::clone(&identity), Arc::clone(&requests)));
+        Ok(Echo { address, identity, requests, _accepting: accepting })
+    }
+
+    /// Who it says that it is.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// Where it listens.
@@ -117,34 +135,77 @@ impl Echo {
 
 async fn accept(listener: TcpListener, identity: Arc<Identity>, requests: Arc<AtomicU64>) {
     let mut connections = JoinSet::new();
+    let turns = Arc::new(Turns::default());
     loop {
         tokio::select! {
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => {
                 let Ok((stream, _)) = accepted else { continue };
                 let _unsupported = stream.set_nodelay(true);
-                let (identity, requests) = (Arc::clone(&identity), Arc::clone(&requests));
-                connections.spawn(async move {
-                    let service = service_fn(move |request| {
-                        requests.fetch_add(1, Ordering::Relaxed);
-                        answer(request, Arc::clone(&identity))
-                    });
-                    let builder = Builder::new(TokioExecutor::new());
-                    // A connection that breaks is the peer's affair.
-                    let _broken = builder.serve_connection(TokioIo::new(stream), service).await;
-                });
+                let backend = Backend {
+                    identity: Arc::clone(&identity),
+                    requests: Arc::clone(&requests),
+                    turns: Arc::clone(&turns),
+                    upgrade: Arc::default(),
+                };
+                connections.spawn(serve(stream, backend));
             }
         }
     }
 }
 
-async fn answer(request: Request<Incoming>, identity: Arc<Identity>) -> Result<Response<Full<Bytes>>, Infallible> {
+/// What one connection knows.
+#[derive(Clone)]
+struct Backend {
+    identity: Arc<Identity>,
+    requests: Arc<AtomicU64>,
+    turns: Arc<Turns>,
+    /// What the connection becomes when HTTP is over.
+    upgrade: Arc<Mutex<Option<OnUpgrade>>>,
+}
+
+async fn serve(stream: TcpStream, backend: Backend) {
+    let upgrade = Arc::clone(&backend.upgrade);
+    let service = service_fn(move |request| {
+        backend.requests.fetch_add(1, Ordering::Relaxed);
+        answer(request, backend.clone())
+    });
+    let builder = Builder::new(TokioExecutor::new());
+    // A connection that breaks is the peer's affair.
+    let _broken = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
+    let upgrade = upgrade.lock().ok().and_then(|mut upgrade| upgrade.take());
+    let Some(upgrade) = upgrade else { return };
+    if let Ok(upgraded) = upgrade.await {
+        let (mut reader, mut writer) = tokio::io::split(TokioIo::new(upgraded));
+        let _broken = tokio::io::copy(&mut reader, &mut writer).await;
+    }
+}
+
+/// The request asked for its connection to break.
+#[derive(Debug, Error)]
+#[error("asked to break")]
+struct Break;
+
+/// An answer with its body.
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+async fn answer(mut request: Request<Incoming>, backend: Backend) -> Result<Answer, Break> {
+    let is_websocket = request.headers().get(http::header::UPGRADE).is_some_and(|to| to == "websocket");
+    if is_websocket && let Ok(mut upgrade) = backend.upgrade.lock() {
+        *upgrade = Some(hyper::upgrade::on(&mut request));
+        return Ok(switching());
+    }
     let (parts, body) = request.into_parts();
     // The whole request first: an early answer would make some clients close the connection.
     let _broken = body.collect().await;
     if let Some(delay) = query(&parts.uri, "delay").and_then(parse_delay) {
         tokio::time::sleep(delay).await;
     }
+    let status = match backend.turns.turn(&parts.uri) {
+        Turn::Break => return Err(Break),
+        Turn::Fail(status) => status,
+        Turn::Answer => status_of(parts.uri.path()),
+    };
     let mut headers: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, value) in &parts.headers {
         headers.entry(name.to_string()).or_default().push(String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -157,16 +218,34 @@ async fn answer(request: Request<Incoming>, identity: Arc<Identity>) -> Result<R
         method: parts.method.to_string(),
         proto: format!("{:?}", parts.version),
         headers,
-        identity: Identity::clone(&identity),
+        identity: Identity::clone(&backend.identity),
     };
+    let kind = echoed.header("content-type").unwrap_or_default();
+    if status == StatusCode::OK && kind.starts_with(grpc::CONTENT_TYPE) {
+        return Ok(with_orders(grpc::answer(&echoed), &parts.headers));
+    }
     let body = serde_json::to_vec(&echoed).expect("strings and maps of strings are JSON");
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = status_of(parts.uri.path());
+    let mut response = Response::new(Full::new(Bytes::from(body)).boxed());
+    *response.status_mut() = status;
     response.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    for (name, value) in parts.headers.get_all("x-echo-set-header").iter().flat_map(header_orders) {
+    Ok(with_orders(response, &parts.headers))
+}
+
+/// The answer with the headers that its request ordered.
+fn with_orders(mut response: Answer, request: &HeaderMap) -> Answer {
+    for (name, value) in request.get_all("x-echo-set-header").iter().flat_map(header_orders) {
         response.headers_mut().append(name, value);
     }
-    Ok(response)
+    response
+}
+
+/// From here on the connection is a WebSocket.
+fn switching() -> Answer {
+    let mut response = Response::new(Full::default().boxed());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("upgrade"));
+    response.headers_mut().insert(http::header::UPGRADE, HeaderValue::from_static("websocket"));
+    response
 }
 
 fn status_of(path: &str) -> StatusCode {

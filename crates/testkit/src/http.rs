@@ -1,6 +1,6 @@
 //! One request, one answer, over a connection of its own.
 
-use crate::echo::Echoed;
+use crate::echo::{Echoed, grpc};
 use crate::tls;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -32,6 +32,8 @@ pub struct Response {
     pub status: StatusCode,
     /// Headers.
     pub headers: HeaderMap,
+    /// What came after the body.
+    pub trailers: HeaderMap,
     /// Body.
     pub body: Bytes,
     /// The certificate that the server showed, in DER.
@@ -50,7 +52,15 @@ impl Response {
     /// What the echo backend saw, if it was one that answered.
     #[must_use]
     pub fn echoed(&self) -> Option<Echoed> {
-        serde_json::from_slice(&self.body).ok()
+        let is_grpc = self.header("content-type").is_some_and(|kind| kind.starts_with(grpc::CONTENT_TYPE));
+        if is_grpc { grpc::decode(&self.body) } else { serde_json::from_slice(&self.body).ok() }
+    }
+
+    /// The status of a call of gRPC: after the body, or in place of one.
+    #[must_use]
+    pub fn grpc_status(&self) -> Option<u16> {
+        let status = self.trailers.get("grpc-status").or_else(|| self.headers.get("grpc-status"))?;
+        status.to_str().ok()?.parse().ok()
     }
 
     /// The body as text.
@@ -95,6 +105,14 @@ impl Call {
             tls: None,
             body: Bytes::new(),
         }
+    }
+
+    /// A call of a gRPC method, `package.Service/Method`, with an empty message.
+    #[must_use]
+    pub fn grpc(address: SocketAddr, host: &str, method: &str) -> Self {
+        let call = Call { method: Method::POST, http2: true, ..Call::get(address, host, &format!("/{method}")) };
+        let call = Call { body: grpc::EMPTY, ..call };
+        call.with_header("content-type", grpc::CONTENT_TYPE).with_header("te", "trailers")
     }
 
     /// The same with one more header.
@@ -184,8 +202,10 @@ pub async fn get(address: SocketAddr, host: &str, path: &str, headers: &[(&str, 
 
 async fn read(answer: hyper::Result<http::Response<Incoming>>) -> hyper::Result<Response> {
     let (parts, body) = answer?.into_parts();
-    let body = body.collect().await?.to_bytes();
-    Ok(Response { status: parts.status, headers: parts.headers, body, certificate: None })
+    let collected = body.collect().await?;
+    let trailers = collected.trailers().cloned().unwrap_or_default();
+    let body = collected.to_bytes();
+    Ok(Response { status: parts.status, headers: parts.headers, trailers, body, certificate: None })
 }
 
 /// Drives a connection until the exchange on it is over, without a task of its own.

@@ -5,9 +5,9 @@
 //! the rest of the project: a test kit that shares code with what it tests shares its mistakes. It is a dependency of
 //! tests and of `xtask` alone.
 //!
-//! Reading order: [`mod@echo`] is the backend, [`http`] asks once, [`load`] asks all the time; [`stream`] is backend and
-//! client of what is no HTTP; [`epochs`] splits a scenario's input, [`golden`] compares its output; [`tls`] makes
-//! certificates; [`ports`] finds room for listeners; [`rules`] says what Envoy would reject.
+//! Reading order: [`mod@echo`] is the backend, [`http`] asks once, [`load`] asks all the time; [`websocket`] upgrades;
+//! [`stream`] is backend and client of what is no HTTP; [`epochs`] splits a scenario's input, [`golden`] compares its
+//! output; [`tls`] makes certificates; [`ports`] finds room for listeners; [`rules`] says what Envoy would reject.
 
 pub mod echo;
 pub mod epochs;
@@ -18,6 +18,7 @@ pub mod ports;
 pub mod rules;
 pub mod stream;
 pub mod tls;
+pub mod websocket;
 
 pub use echo::{Echo, Identity};
 pub use stream::StreamEcho;

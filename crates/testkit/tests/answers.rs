@@ -55,6 +55,37 @@ async fn a_request_steers_its_answer() {
 }
 
 #[tokio::test]
+async fn a_request_can_fail_until_it_was_made_often_enough() {
+    let echo = echo("store-0").await;
+    let ask = |path: &'static str| get(echo.address(), "h", path, &[]);
+    let path = "/retry?uuid=1&succeedAfter=1&responseCode=503";
+    assert_eq!(ask(path).await.unwrap().status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(ask(path).await.unwrap().status, StatusCode::OK);
+    assert!(ask("/retry?uuid=2&succeedAfter=1").await.is_err());
+    assert_eq!(ask("/retry?uuid=2&succeedAfter=1").await.unwrap().status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_websocket_gives_back_what_it_gets() {
+    let echo = echo("store-0").await;
+    let answer = testkit::websocket::exchange(echo.address(), "h", "/ws", "hello").await.unwrap();
+    assert_eq!(answer, Ok("hello".to_owned()));
+}
+
+#[tokio::test]
+async fn a_call_of_grpc_is_answered_with_what_was_seen() {
+    let echo = echo("store-0").await;
+    let call = |method: &str| Call::grpc(echo.address(), "shop.example", method).with_header("x-a", "1");
+    let response = call("shop.Cart/Echo").send().await.unwrap();
+    assert_eq!((response.status, response.grpc_status()), (StatusCode::OK, Some(0)));
+    let echoed = response.echoed().unwrap();
+    assert_eq!((echoed.path.as_str(), echoed.host.as_str()), ("/shop.Cart/Echo", "shop.example"));
+    assert_eq!(echoed.header("x-a").as_deref(), Some("1"));
+    assert_eq!(echoed.identity, Identity::new("shop", "store", "store-0"));
+    assert_eq!(call("shop.Cart/EchoThree").send().await.unwrap().grpc_status(), Some(12));
+}
+
+#[tokio::test]
 async fn a_dropped_backend_is_gone() {
     let echo = echo("store-0").await;
     let address = echo.address();

@@ -19,6 +19,8 @@ pub(crate) struct ParentAsk {
     pub(crate) index: u32,
     pub(crate) parent: ParentFact,
     pub(crate) hostnames: Arc<[Hostname]>,
+    /// `metadata.creationTimestamp` of the route.
+    pub(crate) created: i64,
     /// The route has findings of its own: no parent accepts it, whatever its listeners allow.
     pub(crate) invalid: bool,
 }
@@ -28,6 +30,8 @@ pub(crate) struct ParentAsk {
 pub(crate) struct Attachment {
     pub(crate) index: u32,
     pub(crate) gateway: NamespacedName,
+    /// `metadata.creationTimestamp` of the route.
+    pub(crate) created: i64,
     pub(crate) outcome: Outcome,
 }
 
@@ -65,6 +69,7 @@ pub(crate) fn asks(route: &RouteFact) -> Vec<ParentAsk> {
             index,
             parent: parent.clone(),
             hostnames: hostnames.clone(),
+            created: route.created,
             invalid: !route.findings.is_empty(),
         })
         .collect()
@@ -94,6 +99,7 @@ pub(crate) fn attachments<'s>(
             let attachment = Attachment {
                 index: ask.index,
                 gateway: gateway.clone(),
+                created: ask.created,
                 outcome: attach(ask, labels.as_deref(), gateway, listeners),
             };
             Some((ask.route.clone(), attachment))
@@ -225,6 +231,7 @@ mod tests {
                 port,
             },
             hostnames: hosts.iter().map(|h| Hostname::new(h)).collect(),
+            created: 0,
             invalid: false,
         }
     }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    BackendRef, Kind, Name, Reason, RouteFact, RouteKey, ServiceFact, ServicePortFact, Transport, Upstream,
+    BackendRef, Filter, Kind, MirrorFact, Name, Reason, RouteFact, RouteKey, RouteKind, ServiceFact, ServicePortFact,
+    Transport, Upstream,
 };
 
 /// What a reference leads to.
@@ -28,11 +29,25 @@ pub(crate) struct BackendAsk {
 
 /// The references of a route, each once. An invalid route has none: it is not served, and its status says why.
 pub(crate) fn asks(route: &RouteFact) -> Vec<BackendAsk> {
-    let mut targets: Vec<&BackendRef> =
-        route.rules.iter().flat_map(|rule| &rule.backends).map(|backend| &backend.target).collect();
+    let backends = route.rules.iter().flat_map(|rule| &rule.backends).map(|backend| &backend.target);
+    let mirrors = route.rules.iter().flat_map(|rule| mirrors(&rule.filters)).map(|(_, mirror)| &mirror.target);
+    let mut targets: Vec<&BackendRef> = backends.chain(mirrors).collect();
     targets.sort();
     targets.dedup();
     targets.into_iter().map(|target| BackendAsk { route: route.key.clone(), target: target.clone() }).collect()
+}
+
+/// The mirrors among the filters, with their positions.
+pub(crate) fn mirrors(filters: &[Filter]) -> impl Iterator<Item = (usize, &MirrorFact)> {
+    filters.iter().enumerate().filter_map(|(index, filter)| match filter {
+        Filter::Mirror(mirror) => Some((index, mirror)),
+        Filter::RequestHeaders(_)
+        | Filter::ResponseHeaders(_)
+        | Filter::Redirect(_)
+        | Filter::Rewrite(_)
+        | Filter::Cors(_)
+        | Filter::Refused(_) => None,
+    })
 }
 
 /// Every reference, resolved.
@@ -86,21 +101,22 @@ pub(crate) fn resolve(ask: &BackendAsk, permitted: bool, service: Option<&Servic
             let known = known.collect::<Vec<_>>().join(", ");
             failed(Reason::BackendNotFound, format!("Service {name} has no {transport} port {port}; it has {known}"))
         }
-        Some(found) => Resolution::Found(backend(service, found)),
+        Some(found) => Resolution::Found(backend(service, found, spoken(ask.route.kind, found))),
     }
 }
 
-fn backend(service: &ServiceFact, port: &ServicePortFact) -> Backend {
-    let cluster = ClusterKey {
-        service: service.name.clone(),
-        port: port.port,
-        transport: port.transport,
-        upstream: match port.transport {
-            Transport::Tcp => port.upstream,
-            // What HTTP a backend speaks matters to TCP alone.
-            Transport::Udp | Transport::Sctp => Upstream::Http1,
-        },
-    };
+/// What a backend is spoken to in: what its port says, but calls of gRPC are HTTP/2 whatever it says. What HTTP a backend
+/// speaks matters to TCP alone.
+fn spoken(kind: RouteKind, port: &ServicePortFact) -> Upstream {
+    match kind {
+        RouteKind::Http | RouteKind::Tls | RouteKind::Tcp => port.upstream,
+        RouteKind::Grpc => Upstream::H2c,
+        RouteKind::Udp => Upstream::Http1,
+    }
+}
+
+fn backend(service: &ServiceFact, port: &ServicePortFact, upstream: Upstream) -> Backend {
+    let cluster = ClusterKey { service: service.name.clone(), port: port.port, transport: port.transport, upstream };
     Backend { cluster, port_name: port.name.clone() }
 }
 
@@ -109,5 +125,7 @@ pub(crate) fn of_service(service: &ServiceFact) -> Vec<Backend> {
     let mut seen = BTreeSet::new();
     let is_backend = |port: &&ServicePortFact| port.transport == Transport::Tcp && service.external_name.is_none();
     let ports = service.ports.iter().filter(is_backend).filter(|port| seen.insert(port.port));
-    ports.map(|port| backend(service, port)).collect()
+    let spoken =
+        |port: &ServicePortFact| BTreeSet::from([RouteKind::Http, RouteKind::Grpc].map(|kind| spoken(kind, port)));
+    ports.flat_map(|port| spoken(port).into_iter().map(|upstream| backend(service, port, upstream))).collect()
 }

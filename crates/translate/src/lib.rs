@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact,
-    NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
+    BackendRef, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name,
+    NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 use timely::dataflow::Scope;
@@ -36,11 +36,14 @@ mod published;
 mod rank;
 pub mod reference;
 mod references;
+mod rivals;
 mod sockets;
 mod speech;
 mod status;
 mod streams;
 
+use attach::Attachment;
+use backends::Resolution;
 use edges::Edges;
 pub use edges::{EDGES, HOLD_EDGES};
 use hold::{Clock, Sources};
@@ -48,6 +51,7 @@ use lookup::Rows;
 use lower::RouteInput;
 use published::Published;
 use references::Ask;
+use rivals::Loss;
 use status::{GatewayInput, OtherInput};
 
 /// What translation is told from outside.
@@ -219,12 +223,12 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let asks = routes.clone().flat_map(|route| attach::asks(&route));
         let attachments = attach::attachments(&edges, asks, namespaces, listeners);
 
+        // Routes of other kinds may have been there before.
+        let losses = rivals::losses(&edges, attachments.clone());
+
         // Routes to entries, uses and status.
-        let route_inputs = edges
-            .carry("routes to lowering", routes.clone().map(|route| (route.key.clone(), RouteInput::Fact(route))))
-            .concat(edges.carry("attachments to lowering", attachments.clone().map(lower::attached)))
-            .concat(edges.carry("resolutions to lowering", resolutions.map(lower::resolved)))
-            .concat(edges.carry("findings to routes", findings.clone().flat_map(route_finding)));
+        let known = (routes.clone(), attachments.clone(), losses.clone(), resolutions);
+        let route_inputs = route_inputs(&edges, known, findings.clone());
         let lowered = lower::lowered(route_inputs, holds);
 
         // Sockets, and the clusters that their streams use.
@@ -250,7 +254,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let assignments = endpoints::assignments(&edges, wanted, slices);
 
         // Status, from the same rows.
-        let statuses = statuses(&edges, controller, verdicts, attachments, classes, findings)
+        let statuses = statuses(&edges, controller, verdicts, (attachments, losses), classes, findings)
             .concat(edges.carry("status of routes", published.statuses));
 
         let rows = ours
@@ -278,15 +282,17 @@ fn statuses<'s>(
     edges: &Edges,
     controller: Name,
     verdicts: Rows<'s, (NamespacedName, gateways::Verdict)>,
-    attachments: Rows<'s, (RouteKey, attach::Attachment)>,
+    (attachments, losses): (Rows<'s, (RouteKey, Attachment)>, Rows<'s, (RouteKey, Loss)>),
     classes: Rows<'s, ClassFact>,
     findings: Rows<'s, FindingRow>,
 ) -> Rows<'s, (ObjectKey, Arc<DerivedStatus>)> {
     let verdicts = verdicts.map(|(gateway, verdict)| (gateway, GatewayInput::Verdict(verdict)));
+    let lost = edges.carry("lost listeners to status", losses.map(rivals::not_attached));
     let attached = attachments.flat_map(attached);
     let gateway_inputs = edges
         .carry("verdicts to status", verdicts)
         .concat(edges.carry("attachments to status", attached))
+        .concat(lost.negate())
         .concat(edges.carry("findings to Gateways", findings.clone().flat_map(gateway_finding)));
     let classes = classes.filter(move |class| class.controller == controller).map(other_class);
     let other_inputs = edges
@@ -295,9 +301,28 @@ fn statuses<'s>(
     status::gateway_statuses(gateway_inputs).concat(status::other_statuses(other_inputs))
 }
 
+/// Everything that a route is lowered from.
+fn route_inputs<'s>(
+    edges: &Edges,
+    (routes, attachments, losses, resolutions): (
+        Rows<'s, Arc<RouteFact>>,
+        Rows<'s, (RouteKey, Attachment)>,
+        Rows<'s, (RouteKey, Loss)>,
+        Rows<'s, (RouteKey, (BackendRef, Resolution))>,
+    ),
+    findings: Rows<'s, FindingRow>,
+) -> Rows<'s, (RouteKey, RouteInput)> {
+    edges
+        .carry("routes to lowering", routes.map(|route| (route.key.clone(), RouteInput::Fact(route))))
+        .concat(edges.carry("attachments to lowering", attachments.map(lower::attached)))
+        .concat(edges.carry("lost listeners to lowering", losses.map(lower::lost)))
+        .concat(edges.carry("resolutions to lowering", resolutions.map(lower::resolved)))
+        .concat(edges.carry("findings to routes", findings.flat_map(route_finding)))
+}
+
 /// Listeners that the route is attached to, each name once: of a Gateway that is not accepted several may have one name.
 /// Several references to one Gateway must differ in section or port, so no listener is reached twice.
-fn attached((_route, attachment): (RouteKey, attach::Attachment)) -> Vec<(NamespacedName, GatewayInput)> {
+fn attached((_route, attachment): (RouteKey, Attachment)) -> Vec<(NamespacedName, GatewayInput)> {
     match attachment.outcome {
         attach::Outcome::Refused(..) => Vec::new(),
         attach::Outcome::Bound(bindings) => bindings
@@ -327,7 +352,7 @@ fn gateway_finding((object, finding): FindingRow) -> Option<(NamespacedName, Gat
 
 fn other_finding((object, finding): FindingRow) -> Option<(ObjectKey, OtherInput)> {
     match object.kind {
-        Kind::HttpRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute | Kind::Gateway => None,
+        Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute | Kind::Gateway => None,
         Kind::GatewayClass
         | Kind::ReferenceGrant
         | Kind::Namespace

@@ -2,20 +2,22 @@
 //! use, and the route's status. The last place where a route is seen whole.
 
 use crate::attach::{Attachment, Outcome};
-use crate::backends::Resolution;
+use crate::backends::{Resolution, mirrors};
 use crate::lookup::Rows;
 use crate::names::{Backend, HostKey, table_name};
 use crate::rank::{Rank, Ranked};
+use crate::rivals::{self, Loss};
 use crate::status::route_status;
 use crate::streams::{SocketKey, Stream};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
     BackendFact, BackendRef, DerivedStatus, Filter, Finding, HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER,
-    Name, NamespacedName, RedirectFact, RouteFact, RouteKey, RuleFact, Upstream,
+    Name, NamespacedName, PathMatch, RedirectFact, RouteFact, RouteKey, RouteKind, RuleFact, SessionFact, Upstream,
 };
-use tidegate_xds::{encode, ir};
+use tidegate_xds::{Version, encode, ir};
 
 /// What a route is lowered from. The fact sorts first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,6 +25,7 @@ pub(crate) enum RouteInput {
     Fact(Arc<RouteFact>),
     Attached(Attachment),
     Backend(BackendRef, Resolution),
+    Lost(Loss),
     Finding(Finding),
 }
 
@@ -32,6 +35,10 @@ pub(crate) fn attached((route, attachment): (RouteKey, Attachment)) -> (RouteKey
 
 pub(crate) fn resolved((route, (target, found)): (RouteKey, (BackendRef, Resolution))) -> (RouteKey, RouteInput) {
     (route, RouteInput::Backend(target, found))
+}
+
+pub(crate) fn lost((route, loss): (RouteKey, Loss)) -> (RouteKey, RouteInput) {
+    (route, RouteInput::Lost(loss))
 }
 
 /// What a route is lowered to.
@@ -65,7 +72,9 @@ pub(crate) fn lowered<'s>(inputs: Rows<'s, (RouteKey, RouteInput)>, holds: bool)
 /// A route and everything that was found out about it.
 pub(crate) struct RouteParts<'r> {
     pub(crate) fact: &'r RouteFact,
-    pub(crate) attachments: Vec<&'r Attachment>,
+    pub(crate) attachments: Vec<Cow<'r, Attachment>>,
+    /// Listeners that are not among the attachments any more.
+    pub(crate) losses: Vec<&'r Loss>,
     pub(crate) backends: BTreeMap<&'r BackendRef, &'r Resolution>,
     pub(crate) findings: Vec<Finding>,
     /// Whether entries may be held.
@@ -76,7 +85,8 @@ impl<'r> RouteParts<'r> {
     /// Sorts the inputs of one route; none if the route itself is gone.
     pub(crate) fn gather(inputs: impl Iterator<Item = &'r RouteInput>, holds: bool) -> Option<Self> {
         let mut fact = None;
-        let (mut attachments, mut backends, mut findings) = (Vec::new(), BTreeMap::new(), Vec::new());
+        let (mut attachments, mut losses, mut backends) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let mut findings = Vec::new();
         for input in inputs {
             match input {
                 RouteInput::Fact(route) => fact = Some(&**route),
@@ -84,10 +94,12 @@ impl<'r> RouteParts<'r> {
                 RouteInput::Backend(target, resolution) => {
                     backends.insert(target, resolution);
                 }
+                RouteInput::Lost(loss) => losses.push(loss),
                 RouteInput::Finding(finding) => findings.push(finding.clone()),
             }
         }
-        Some(RouteParts { fact: fact?, attachments, backends, findings, holds })
+        let attachments = attachments.into_iter().map(|attachment| rivals::without(attachment, &losses)).collect();
+        Some(RouteParts { fact: fact?, attachments, losses, backends, findings, holds })
     }
 
     /// Entries, uses and status.
@@ -134,17 +146,35 @@ impl<'r> RouteParts<'r> {
         self.fact.rules.iter().flat_map(|rule| self.used_by(rule)).collect()
     }
 
-    /// The backends that the entries of the rule forward to.
+    /// The backends that the entries of the rule send to, mirrors too.
     fn used_by(&self, rule: &'r RuleFact) -> BTreeSet<&'r Backend> {
-        if redirect(&rule.filters).is_some() {
+        let weighted = weighted(rule);
+        if refused(rule).next().is_some() || redirect(&rule.filters).is_some() || weighted.is_empty() {
             return BTreeSet::new();
         }
-        let weighted = rule.backends.iter().filter(|backend| backend.weight > 0);
-        weighted.filter_map(|backend| self.found(backend)).collect()
+        let targets = weighted.into_iter().filter_map(|backend| self.served(backend));
+        targets.chain(self.mirrored(rule).map(|(found, _)| found)).collect()
     }
 
-    pub(crate) fn found(&self, backend: &BackendFact) -> Option<&'r Backend> {
-        match self.backends.get(&backend.target) {
+    /// What requests that go to this backend reach; none: they are answered with an error.
+    fn served(&self, backend: &BackendFact) -> Option<&'r Backend> {
+        let refused = backend.filters.iter().any(|filter| matches!(filter, Filter::Refused(_)));
+        self.found(&backend.target).filter(|_| !refused)
+    }
+
+    /// Where copies of the rule's requests go, and how many of a million. A mirror that leads nowhere is left out.
+    fn mirrored(&self, rule: &'r RuleFact) -> impl Iterator<Item = (&'r Backend, u32)> {
+        mirrors(&rule.filters).filter_map(|(_, mirror)| {
+            let share = u64::from(mirror.numerator) * 1_000_000 / u64::from(mirror.denominator.max(1));
+            // However small a share is, it is not none.
+            let per_million = if mirror.numerator == 0 { 0 } else { share.clamp(1, 1_000_000) };
+            let per_million = u32::try_from(per_million).expect("at most a million");
+            Some((self.found(&mirror.target)?, per_million)).filter(|_| per_million > 0)
+        })
+    }
+
+    pub(crate) fn found(&self, target: &BackendRef) -> Option<&'r Backend> {
+        match self.backends.get(target) {
             Some(Resolution::Found(found)) => Some(found),
             Some(Resolution::Failed(..)) | None => None,
         }
@@ -154,11 +184,12 @@ impl<'r> RouteParts<'r> {
     fn entries(&self, places: &BTreeMap<(HostKey, Hostname), Entrance>, rows: &mut Vec<RouteOutput>) {
         let entrances: BTreeSet<Entrance> = places.values().copied().collect();
         for entrance in entrances {
-            for (rule_index, rule) in (0..).zip(&self.fact.rules) {
-                for (match_index, matcher) in (0..).zip(&rule.matches) {
-                    let id = entry_id(&self.fact.key, rule, rule_index, match_index);
+            for (rule_index, rule) in self.fact.rules.iter().enumerate() {
+                let rule_id = rule_id(&self.fact.key, rule, rule_index);
+                for (match_index, matcher) in rule.matches.iter().enumerate() {
+                    let id = format!("{rule_id} match {match_index}").into();
                     let encoded = encode::entry(&self.entry(id, rule, matcher, entrance));
-                    let rank = Rank::of(self.fact, matcher, rule_index, match_index);
+                    let rank = Rank::of(self.fact, matcher, (rule_index, match_index));
                     let uses = if self.holds { self.used_by(rule).into_iter().cloned().collect() } else { Vec::new() };
                     let ranked = Arc::new(Ranked { rank, entry: encoded, uses });
                     let here = places.iter().filter(|(_, at)| **at == entrance);
@@ -170,61 +201,132 @@ impl<'r> RouteParts<'r> {
         }
     }
 
-    fn entry(&self, id: Name, rule: &RuleFact, matcher: &HttpMatch, entrance: Entrance) -> ir::Entry {
+    fn entry(&self, id: Name, rule: &'r RuleFact, matcher: &HttpMatch, entrance: Entrance) -> ir::Entry {
         let (request_headers, response_headers) = header_modifiers(&rule.filters);
         let action = match redirect(&rule.filters) {
+            _ if refused(rule).next().is_some() => self.fail(),
             Some(redirect) => ir::Action::Redirect(lower_redirect(redirect, entrance)),
             None => self.forward(rule),
         };
         ir::Entry { id, matcher: matcher.clone(), action, request_headers, response_headers }
     }
 
-    fn forward(&self, rule: &RuleFact) -> ir::Action {
-        let weighted: Vec<&BackendFact> = rule.backends.iter().filter(|backend| backend.weight > 0).collect();
+    /// The answer to what cannot be served: 500 by the Gateway API, and what Envoy tells a client of gRPC as UNAVAILABLE.
+    fn fail(&self) -> ir::Action {
+        ir::Action::Respond(if self.is_grpc() { 503 } else { 500 })
+    }
+
+    fn is_grpc(&self) -> bool {
+        match self.fact.key.kind {
+            RouteKind::Http | RouteKind::Tls | RouteKind::Tcp | RouteKind::Udp => false,
+            RouteKind::Grpc => true,
+        }
+    }
+
+    fn forward(&self, rule: &'r RuleFact) -> ir::Action {
+        let weighted = weighted(rule);
         if weighted.is_empty() {
-            // No backend to send to is an error of the configuration, which the Gateway API answers with 500.
-            return ir::Action::Respond(500);
+            // No backend to send to is an error of the configuration.
+            return self.fail();
         }
-        let targets: Vec<ir::Target> = weighted.iter().map(|backend| self.target(backend)).collect();
-        let (mut hostname, mut path) = (None, None);
-        for filter in &rule.filters {
-            if let Filter::Rewrite(rewrite) = filter {
-                (hostname, path) = (rewrite.hostname.clone(), rewrite.path.clone());
-            }
-        }
-        let websocket = weighted.iter().filter_map(|b| self.found(b)).all(|b| b.cluster.upstream != Upstream::H2c);
-        ir::Action::Forward(ir::Forward {
-            targets,
-            hostname,
-            path,
+        let mirrors = self.mirrored(rule);
+        let mut forward = ir::Forward {
+            targets: weighted.iter().map(|backend| self.target(backend)).collect(),
+            mirrors: mirrors.map(|(to, per_million)| ir::Mirror { cluster: to.cluster.name(), per_million }).collect(),
             timeout: rule.request_timeout,
             try_timeout: rule.backend_timeout,
-            websocket,
-        })
+            retry: rule.retry.clone(),
+            session: rule.session.as_ref().map(|session| self.session(rule, session)),
+            websocket: weighted
+                .iter()
+                .filter_map(|backend| self.found(&backend.target))
+                .all(|found| found.cluster.upstream != Upstream::H2c)
+                && !self.is_grpc(),
+            grpc: self.is_grpc(),
+            ..ir::Forward::default()
+        };
+        for filter in &rule.filters {
+            match filter {
+                Filter::Rewrite(rewrite) => {
+                    (forward.hostname, forward.path) = (rewrite.hostname.clone(), rewrite.path.clone());
+                }
+                Filter::Cors(cors) => forward.cors = Some(cors.clone()),
+                Filter::RequestHeaders(_)
+                | Filter::ResponseHeaders(_)
+                | Filter::Redirect(_)
+                | Filter::Mirror(_)
+                | Filter::Refused(_) => {}
+            }
+        }
+        ir::Action::Forward(forward)
     }
 
     fn target(&self, backend: &BackendFact) -> ir::Target {
         let (request_headers, response_headers) = header_modifiers(&backend.filters);
-        let cluster = match self.found(backend) {
-            Some(found) if backend_filters_supported(backend) => found.cluster.name(),
-            Some(_) | None => INVALID_CLUSTER.into(),
-        };
+        let cluster = self.served(backend).map_or_else(|| INVALID_CLUSTER.into(), |found| found.cluster.name());
         ir::Target { cluster, weight: backend.weight, request_headers, response_headers }
+    }
+
+    /// Sessions of different rules do not know each other, so without a name the rule's own place gives one, that says
+    /// nothing about the route. A cookie comes back to what the rule matches, if that is one path.
+    fn session(&self, rule: &RuleFact, session: &SessionFact) -> ir::Session {
+        let name = session.name.clone().unwrap_or_else(|| {
+            let index = self.fact.rules.iter().position(|other| std::ptr::eq(other, rule)).unwrap_or(0);
+            let place = Version::of(rule_id(&self.fact.key, rule, index).as_bytes()).to_string();
+            format!("tidegate-session-{}", &place[..16]).into()
+        });
+        let path = match rule.matches.as_slice() {
+            [HttpMatch { path: PathMatch::Exact(path) | PathMatch::Prefix(path), .. }] => path.trim_end_matches('/'),
+            _ => "",
+        };
+        // These would end the path within a cookie.
+        let path = if path.is_empty() || path.contains([';', ',']) { "/" } else { path }.into();
+        ir::Session { name, carrier: session.carrier, path }
     }
 }
 
-/// Whether every filter of a backend reference is one that can be applied to one backend of several.
-pub(crate) fn backend_filters_supported(backend: &BackendFact) -> bool {
-    backend.filters.iter().all(|filter| match filter {
-        Filter::RequestHeaders(_) | Filter::ResponseHeaders(_) => true,
-        Filter::Redirect(_) | Filter::Rewrite(_) => false,
+/// The backends of a rule that requests go to.
+fn weighted(rule: &RuleFact) -> Vec<&BackendFact> {
+    rule.backends.iter().filter(|backend| backend.weight > 0).collect()
+}
+
+/// Why the rule as a whole cannot be served: its requests are answered with an error, and never let through without
+/// what the rule asks for.
+pub(crate) fn refused(rule: &RuleFact) -> impl Iterator<Item = Refusal<'_>> {
+    let split = rule.session.is_some() && weighted(rule).len() > 1;
+    split.then_some(Refusal::Split).into_iter().chain(refused_filters(&rule.filters).map(Refusal::Filter))
+}
+
+/// Why a rule cannot be served.
+pub(crate) enum Refusal<'r> {
+    /// A filter that cannot be applied.
+    Filter(&'r Finding),
+    /// A session that several backends share: which of them a client is at is chosen anew for each request.
+    Split,
+}
+
+/// Filters that cannot be applied.
+pub(crate) fn refused_filters(filters: &[Filter]) -> impl Iterator<Item = &Finding> {
+    filters.iter().filter_map(|filter| match filter {
+        Filter::Refused(finding) => Some(finding),
+        Filter::RequestHeaders(_)
+        | Filter::ResponseHeaders(_)
+        | Filter::Redirect(_)
+        | Filter::Rewrite(_)
+        | Filter::Mirror(_)
+        | Filter::Cors(_) => None,
     })
 }
 
 fn redirect(filters: &[Filter]) -> Option<&RedirectFact> {
     filters.iter().find_map(|filter| match filter {
         Filter::Redirect(redirect) => Some(redirect),
-        Filter::RequestHeaders(_) | Filter::ResponseHeaders(_) | Filter::Rewrite(_) => None,
+        Filter::RequestHeaders(_)
+        | Filter::ResponseHeaders(_)
+        | Filter::Rewrite(_)
+        | Filter::Mirror(_)
+        | Filter::Cors(_)
+        | Filter::Refused(_) => None,
     })
 }
 
@@ -234,7 +336,7 @@ fn header_modifiers(filters: &[Filter]) -> (HeaderModifier, HeaderModifier) {
         match filter {
             Filter::RequestHeaders(modifier) => request = modifier.clone(),
             Filter::ResponseHeaders(modifier) => response = modifier.clone(),
-            Filter::Redirect(_) | Filter::Rewrite(_) => {}
+            Filter::Redirect(_) | Filter::Rewrite(_) | Filter::Mirror(_) | Filter::Cors(_) | Filter::Refused(_) => {}
         }
     }
     (request, response)
@@ -259,10 +361,11 @@ fn lower_redirect(redirect: &RedirectFact, entrance: Entrance) -> ir::Redirect {
     }
 }
 
-/// Names an entry by its route, rule and match: `HTTPRoute shop/cart rule 0 match 1`.
-fn entry_id(route: &RouteKey, rule: &RuleFact, rule_index: u32, match_index: u32) -> Name {
-    let rule = rule.name.as_ref().map_or_else(|| rule_index.to_string(), Name::to_string);
-    format!("{} {} rule {rule} match {match_index}", route.kind.kind(), route.name).into()
+/// Names a rule by its route and, best of all, by the name that it has there: `HTTPRoute shop/cart rule 0` or
+/// `HTTPRoute shop/cart rule "checkout"`.
+pub(crate) fn rule_id(route: &RouteKey, rule: &RuleFact, index: usize) -> String {
+    let rule = rule.name.as_ref().map_or_else(|| index.to_string(), |name| format!("{name:?}"));
+    format!("{} {} rule {rule}", route.kind.kind(), route.name)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::names::Backend;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use tidegate_model::{HttpMatch, NamespacedName, PathMatch, RouteFact};
+use tidegate_model::{HttpMatch, Name, NamespacedName, PathMatch, RouteFact};
 use tidegate_xds::row::EncodedEntry;
 
 /// An encoded entry and where it stands in its virtual host.
@@ -20,8 +20,8 @@ pub(crate) struct Ranked {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Rank {
     path: PathRank,
-    /// Longer paths first.
-    path_length: Reverse<usize>,
+    /// Longer paths first; of methods longer services, then longer names.
+    path_length: Reverse<(usize, usize)>,
     /// A method match first.
     has_method: Reverse<bool>,
     /// More header matches first.
@@ -33,27 +33,32 @@ pub(crate) struct Rank {
     /// Then by `{namespace}/{name}`.
     route: NamespacedName,
     /// Then in the order of the spec.
-    rule: u32,
-    matcher: u32,
+    rule: usize,
+    matcher: usize,
 }
 
 /// Exact paths, then regular expressions (the Gateway API leaves their place to us: they are written for something
-/// in particular), then prefixes.
+/// in particular), then prefixes. Methods are a kind of route of their own, which shares its hosts with no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 enum PathRank {
     Exact,
     Regex,
     Prefix,
+    Method,
 }
 
 impl Rank {
     /// The precedence of one match of a route.
-    pub(crate) fn of(route: &RouteFact, matcher: &HttpMatch, rule_index: u32, match_index: u32) -> Rank {
+    pub(crate) fn of(route: &RouteFact, matcher: &HttpMatch, (rule, position): (usize, usize)) -> Rank {
         let (path, length) = match &matcher.path {
-            PathMatch::Exact(path) => (PathRank::Exact, path.len()),
-            PathMatch::Regex(path) => (PathRank::Regex, path.len()),
+            PathMatch::Exact(path) => (PathRank::Exact, (path.len(), 0)),
+            PathMatch::Regex(path) => (PathRank::Regex, (path.len(), 0)),
             // By elements: a trailing slash adds nothing.
-            PathMatch::Prefix(path) => (PathRank::Prefix, path.trim_end_matches('/').len()),
+            PathMatch::Prefix(path) => (PathRank::Prefix, (path.trim_end_matches('/').len(), 0)),
+            PathMatch::Method(of) => {
+                let length = |part: &Option<Name>| part.as_ref().map_or(0, |part| part.len());
+                (PathRank::Method, (length(&of.service), length(&of.method)))
+            }
         };
         Rank {
             path,
@@ -63,8 +68,8 @@ impl Rank {
             query: Reverse(matcher.query.len()),
             created: route.created,
             route: route.key.name.clone(),
-            rule: rule_index,
-            matcher: match_index,
+            rule,
+            matcher: position,
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::lower::{RouteInput, RouteOutput, RouteParts};
 use crate::names::{Backend, HostKey};
 use crate::rank::Ranked;
 use crate::references::{Ask, GrantKey};
+use crate::rivals::{self, Claim, Loss, Place};
 use crate::sockets::{self, SocketOutput};
 use crate::status::{self, GatewayInput, OtherInput};
 use crate::streams::{SocketKey, Stream};
@@ -84,12 +85,13 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
     let verdicts = verdicts(config, &facts);
     let ours: Vec<&GatewayState> = verdicts.values().filter_map(ours).collect();
     let attachments = attachments(&facts, &verdicts);
+    let losses = losses(&attachments);
 
     let mut rows: BTreeSet<Row> = ours.iter().flat_map(|state| gateways::rows(state)).collect();
     let mut wanted = Wanted::default();
     let mut streams: BTreeMap<SocketKey, BTreeSet<Arc<Stream>>> = BTreeMap::new();
     for route in &facts.routes {
-        for output in lower_route(config, &facts, route, &attachments) {
+        for output in lower_route(config, &facts, route, &attachments, &losses) {
             match output {
                 RouteOutput::Entry(host, listener_host, ranked) => {
                     let key = EntryKey { host, listener_host, entry: ranked.entry.id.clone() };
@@ -138,7 +140,7 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
         rows.insert(endpoints::cluster(backend));
         rows.insert(endpoints::endpoints(backend, &slices_of(&facts, backend)));
     }
-    statuses(config, &facts, &verdicts, &attachments, &mut rows);
+    statuses(config, &facts, &verdicts, (&attachments, &losses), &mut rows);
     rows
 }
 
@@ -193,11 +195,29 @@ fn attachments(facts: &Facts<'_>, verdicts: &BTreeMap<NamespacedName, Verdict>) 
         for ask in attach::asks(route) {
             let Some(state) = verdicts.get(&ask.parent.name).and_then(ours) else { continue };
             let outcome = attach::attach(&ask, labels, &state.fact.name, &state.listeners);
-            let attachment = Attachment { index: ask.index, gateway: state.fact.name.clone(), outcome };
+            let (index, gateway, created) = (ask.index, state.fact.name.clone(), ask.created);
+            let attachment = Attachment { index, gateway, created, outcome };
             attachments.entry(route.key.clone()).or_default().push(attachment);
         }
     }
     attachments
+}
+
+/// The listeners that do not take a route, by route.
+fn losses(attachments: &BTreeMap<RouteKey, Vec<Attachment>>) -> BTreeMap<RouteKey, BTreeSet<Loss>> {
+    let mut claims: BTreeMap<Place, BTreeSet<Claim>> = BTreeMap::new();
+    for (route, attachment) in attachments.iter().flat_map(|(route, all)| all.iter().map(move |one| (route, one))) {
+        for (place, claim) in rivals::claims((route.clone(), attachment.clone())) {
+            claims.entry(place).or_default().insert(claim);
+        }
+    }
+    let mut losses: BTreeMap<RouteKey, BTreeSet<Loss>> = BTreeMap::new();
+    for (place, claims) in &claims {
+        for (route, loss) in rivals::lost(place, claims.iter()) {
+            losses.entry(route).or_default().insert(loss);
+        }
+    }
+    losses
 }
 
 fn lower_route(
@@ -205,10 +225,12 @@ fn lower_route(
     facts: &Facts<'_>,
     route: &Arc<RouteFact>,
     attachments: &BTreeMap<RouteKey, Vec<Attachment>>,
+    losses: &BTreeMap<RouteKey, BTreeSet<Loss>>,
 ) -> Vec<RouteOutput> {
     let mut inputs = vec![RouteInput::Fact(route.clone())];
     let attached = attachments.get(&route.key).into_iter().flatten();
     inputs.extend(attached.cloned().map(RouteInput::Attached));
+    inputs.extend(losses.get(&route.key).into_iter().flatten().cloned().map(RouteInput::Lost));
     for ask in backends::asks(route) {
         let found = resolve(facts, &ask);
         inputs.push(RouteInput::Backend(ask.target, found));
@@ -233,23 +255,25 @@ fn statuses(
     config: &Config,
     facts: &Facts<'_>,
     verdicts: &BTreeMap<NamespacedName, Verdict>,
-    attachments: &BTreeMap<RouteKey, Vec<Attachment>>,
+    (attachments, losses): (&BTreeMap<RouteKey, Vec<Attachment>>, &BTreeMap<RouteKey, BTreeSet<Loss>>),
     rows: &mut BTreeSet<Row>,
 ) {
-    let mut attached: BTreeMap<(&NamespacedName, &Name), BTreeSet<&RouteKey>> = BTreeMap::new();
+    let mut attached: BTreeMap<(NamespacedName, Name), BTreeSet<&RouteKey>> = BTreeMap::new();
     for (route, attachment) in attachments.iter().flat_map(|(route, all)| all.iter().map(move |one| (route, one))) {
-        if let attach::Outcome::Bound(bindings) = &attachment.outcome {
+        let lost: Vec<&Loss> = losses.get(route).into_iter().flatten().collect();
+        if let attach::Outcome::Bound(bindings) = &rivals::without(attachment, &lost).outcome {
             for binding in bindings {
-                attached.entry((&attachment.gateway, &binding.listener)).or_default().insert(route);
+                let place = (attachment.gateway.clone(), binding.listener.clone());
+                attached.entry(place).or_default().insert(route);
             }
         }
     }
     for (gateway, verdict) in verdicts {
         let mut inputs = vec![(GatewayInput::Verdict(verdict.clone()), 1)];
         for ((of, listener), routes) in &attached {
-            if *of == gateway {
+            if of == gateway {
                 let count = u32::try_from(routes.len()).expect("fewer routes than 2^32 fit into memory");
-                inputs.push((GatewayInput::Attached((*listener).clone()), count));
+                inputs.push((GatewayInput::Attached(listener.clone()), count));
             }
         }
         inputs.extend(facts.findings_of(Kind::Gateway, gateway, GatewayInput::Finding).into_iter().map(|i| (i, 1)));

@@ -1,10 +1,10 @@
 //! Derived status, from the same rows as traffic.
 
 use crate::attach::{Attachment, Outcome};
-use crate::backends::Resolution;
+use crate::backends::{Resolution, mirrors};
 use crate::gateways::{Certificates, GatewayState, ListenerProblem, ListenerState, Verdict, sentence};
 use crate::lookup::Rows;
-use crate::lower::{RouteParts, backend_filters_supported};
+use crate::lower::{Refusal, RouteParts, refused, refused_filters};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tidegate_model::{
     ParentStatus, RETARGET_HOLD, Reason, StatusBody,
 };
 
-use ConditionType::{Accepted, Conflicted, Programmed, ResolvedRefs};
+use ConditionType::{Accepted, Conflicted, PartiallyInvalid, Programmed, ResolvedRefs};
 
 /// Status of a route towards each parent that is ours, and everything there is to say about it. None if there is
 /// nothing to say.
@@ -21,15 +21,18 @@ pub(crate) fn route_status(parts: &RouteParts<'_>) -> Option<DerivedStatus> {
     let mut findings = parts.findings.clone();
     findings.extend(parts.fact.findings.iter().cloned());
     findings.extend(reference_findings(parts));
+    findings.extend(unsupported(parts));
     findings.extend(parent_findings(parts));
+    findings.extend(lost_listeners(parts));
     findings.extend(hold_finding(parts));
     let resolved = resolved_refs(parts);
+    let partial = partially_invalid(parts);
     let parents: Vec<ParentStatus> = parts
         .attachments
         .iter()
         .map(|attachment| ParentStatus {
             parent: parts.fact.parents[attachment.index as usize].clone(),
-            conditions: vec![accepted(parts, attachment), resolved.clone()],
+            conditions: [accepted(parts, attachment), resolved.clone()].into_iter().chain(partial.clone()).collect(),
         })
         .collect();
     if parents.is_empty() && findings.is_empty() {
@@ -63,18 +66,51 @@ fn resolved_refs(parts: &RouteParts<'_>) -> Condition {
 fn reference_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (rule_index, rule) in parts.fact.rules.iter().enumerate() {
-        for (index, backend) in rule.backends.iter().enumerate() {
-            let field = format!("spec.rules[{rule_index}].backendRefs[{index}]");
-            if let Some(Resolution::Failed(reason, message)) = parts.backends.get(&backend.target) {
+        let rule_field = format!("spec.rules[{rule_index}]");
+        let mirrors = mirrors(&rule.filters)
+            .map(|(index, mirror)| (format!("{rule_field}.filters[{index}].requestMirror.backendRef"), &mirror.target));
+        let backends = rule.backends.iter().enumerate();
+        let backends = backends.map(|(index, backend)| (format!("{rule_field}.backendRefs[{index}]"), &backend.target));
+        for (field, target) in backends.chain(mirrors) {
+            if let Some(Resolution::Failed(reason, message)) = parts.backends.get(target) {
                 findings.push(Finding::new(*reason, &field, message.clone()));
-            }
-            if !backend_filters_supported(backend) {
-                let message = "only header modifiers are supported on a backend; move the filter to the rule";
-                findings.push(Finding::new(Reason::UnsupportedValue, &format!("{field}.filters"), message));
             }
         }
     }
+    findings.extend(refused_findings(parts).into_iter().filter(|finding| finding.reason != Reason::UnsupportedValue));
     findings
+}
+
+/// What rules and backends ask for and nothing here can do, references aside.
+fn unsupported(parts: &RouteParts<'_>) -> Vec<Finding> {
+    let mut findings = refused_findings(parts);
+    findings.retain(|finding| finding.reason == Reason::UnsupportedValue);
+    findings
+}
+
+/// Why rules, or requests to single backends of them, are answered with an error.
+fn refused_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, rule) in parts.fact.rules.iter().enumerate() {
+        findings.extend(refused(rule).map(|refusal| match refusal {
+            Refusal::Filter(finding) => finding.clone(),
+            Refusal::Split => {
+                let field = format!("spec.rules[{index}].sessionPersistence");
+                let message =
+                    "a session cannot be kept where weights choose among backends; use one backend in the rule";
+                Finding::new(Reason::UnsupportedValue, &field, message)
+            }
+        }));
+        findings.extend(rule.backends.iter().flat_map(|backend| refused_filters(&backend.filters)).cloned());
+    }
+    findings
+}
+
+/// Rules that answer 500 in place of what they ask for. The message begins as the Gateway API wants it.
+fn partially_invalid(parts: &RouteParts<'_>) -> Option<Condition> {
+    let findings = unsupported(parts);
+    let message = format!("Dropped Rule, whose requests are answered with 500: {}", sentence(&findings));
+    (!findings.is_empty()).then(|| Condition::yes(PartiallyInvalid, Reason::UnsupportedValue, message))
 }
 
 /// Parents that are Gateways but none of ours.
@@ -88,6 +124,14 @@ fn parent_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Listeners that take an older route instead.
+fn lost_listeners<'p>(parts: &'p RouteParts<'_>) -> impl Iterator<Item = Finding> + use<'p> {
+    parts
+        .losses
+        .iter()
+        .map(|loss| Finding::new(Reason::HostnameConflict, &format!("spec.parentRefs[{}]", loss.index), loss.message()))
 }
 
 /// Whoever asks for a hold from a controller that does none should not find out at the next change.

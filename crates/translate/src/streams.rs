@@ -4,8 +4,7 @@
 //! order is served, whole; the others are attached all the same, and wait.
 
 use crate::attach::{Binding, Outcome};
-use crate::backends::Resolution;
-use crate::lower::{RouteOutput, RouteParts};
+use crate::lower::{RouteOutput, RouteParts, rule_id};
 use crate::names::{Backend, Socket};
 use crate::published::Lowered;
 use serde::{Deserialize, Serialize};
@@ -61,17 +60,13 @@ impl RouteParts<'_> {
         // A route of streams has one rule, or it is not valid and attached nowhere.
         let Some(rule) = self.fact.rules.first() else { return streams };
         let weighted: Vec<_> = rule.backends.iter().filter(|backend| backend.weight > 0).collect();
-        let uses: BTreeSet<&Backend> = weighted.iter().filter_map(|backend| self.found(backend)).collect();
+        let uses: BTreeSet<&Backend> = weighted.iter().filter_map(|backend| self.found(&backend.target)).collect();
         let shares = weighted.iter().map(|backend| Share {
-            cluster: match self.backends.get(&backend.target) {
-                Some(Resolution::Found(found)) => found.cluster.name(),
-                Some(Resolution::Failed(..)) | None => INVALID_CLUSTER.into(),
-            },
+            cluster: self.found(&backend.target).map_or_else(|| INVALID_CLUSTER.into(), |found| found.cluster.name()),
             weight: backend.weight,
         });
         let shares: Vec<Share> = shares.collect();
-        let rule_name = rule.name.as_deref().unwrap_or("0");
-        let id = Name::from(format!("{} rule {rule_name}", self.fact.key.object()));
+        let id = Name::from(rule_id(&self.fact.key, rule, 0));
         for attachment in &self.attachments {
             let Outcome::Bound(bindings) = &attachment.outcome else { continue };
             for binding in bindings {

@@ -13,6 +13,7 @@ const NAMESPACES: [&str; 3] = ["infra", "shop", "team-x"];
 const CLASSES: [&str; 3] = ["ours", "also-ours", "foreign"];
 const GATEWAYS: [&str; 2] = ["edge", "inner"];
 const ROUTES: [&str; 4] = ["a", "b", "c", "d"];
+const GRPC_ROUTES: [&str; 2] = ["b", "g"];
 const STREAMS: [&str; 2] = ["s", "t"];
 const SERVICES: [&str; 3] = ["cart", "web", "api"];
 const SLICES: [&str; 4] = ["s1", "s2", "s3", "s4"];
@@ -150,7 +151,8 @@ impl World {
         let mut body = match key.kind {
             Kind::GatewayClass => class(&mut self.random, key),
             Kind::Gateway => gateway(&mut self.random),
-            Kind::HttpRoute => route(&mut self.random),
+            Kind::HttpRoute => route(&mut self.random, rule),
+            Kind::GrpcRoute => route(&mut self.random, grpc_rule),
             kind @ (Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute) => streams::route(&mut self.random, kind),
             Kind::ReferenceGrant => grant(&mut self.random),
             Kind::Namespace => json!({}),
@@ -214,6 +216,7 @@ fn keys() -> Vec<ObjectKey> {
             |kind, names: &[&str]| keys.extend(names.iter().map(|name| ObjectKey::new(kind, namespace, name)));
         all(Kind::Gateway, &GATEWAYS);
         all(Kind::HttpRoute, &ROUTES);
+        all(Kind::GrpcRoute, &GRPC_ROUTES);
         all(Kind::TlsRoute, &STREAMS);
         all(Kind::TcpRoute, &STREAMS);
         all(Kind::UdpRoute, &STREAMS);
@@ -268,7 +271,7 @@ fn listener(random: &mut Random, first: usize, index: usize) -> Value {
     listener["allowedRoutes"] = json!({"namespaces": namespaces});
     if random.chance(15) {
         listener["allowedRoutes"]["kinds"] = match random.below(2) {
-            0 => json!([{"kind": "HTTPRoute"}, {"kind": "TCPRoute"}]),
+            0 => json!([{"kind": random.pick(&["HTTPRoute", "GRPCRoute"])}, {"kind": "TCPRoute"}]),
             _ => json!([{"kind": "TCPRoute"}]),
         };
     }
@@ -301,7 +304,7 @@ fn secret(random: &mut Random) -> Value {
     json!({"type": "kubernetes.io/tls", "material": {"certificate": certificate}})
 }
 
-fn route(random: &mut Random) -> Value {
+fn route(random: &mut Random, rule: fn(&mut Random) -> Value) -> Value {
     let parents: Vec<Value> = (0..1 + random.below(2)).map(|_| parent(random)).collect();
     let rules: Vec<Value> = (0..1 + random.below(3)).map(|_| rule(random)).collect();
     let mut spec = json!({"parentRefs": parents, "rules": rules});
@@ -349,7 +352,57 @@ fn rule(random: &mut Random) -> Value {
     if random.chance(5) {
         rule["backendRefs"] = json!([]);
     }
+    if random.chance(10) {
+        rule["retry"] = json!({"attempts": random.below(3), "codes": [503]});
+    }
+    if random.chance(10) {
+        let origin = *random.pick(&["*", "https://*.example.com", "http://example.com"]);
+        let cors = json!({"allowOrigins": [origin], "allowCredentials": random.chance(50)});
+        add_filter(&mut rule, json!({"type": "CORS", "cors": cors}));
+    }
+    extend(random, &mut rule);
     rule
+}
+
+/// A rule by methods of gRPC.
+fn grpc_rule(random: &mut Random) -> Value {
+    let mut rule = json!({"backendRefs": (0..1 + random.below(2)).map(|_| backend(random)).collect::<Vec<_>>()});
+    if random.chance(85) {
+        let mut method = json!({"service": random.pick(&["shop.Cart", "shop.Web"])});
+        if random.chance(60) {
+            method["method"] = json!(random.pick(&["Add", "Get"]));
+        }
+        if random.chance(10) {
+            method = json!({"type": "RegularExpression", "method": "Get.*"});
+        }
+        rule["matches"] = json!([{"method": method}]);
+    }
+    extend(random, &mut rule);
+    rule
+}
+
+/// What rules of HTTP and of gRPC can have besides: mirrors, sessions, filters that nobody can apply.
+fn extend(random: &mut Random, rule: &mut Value) {
+    if random.chance(15) {
+        let mut mirror = json!({"backendRef": backend(random), "percent": random.pick(&[0, 50, 100])});
+        // A mirror is a reference without a weight.
+        mirror["backendRef"].as_object_mut().map(|reference| reference.remove("weight"));
+        add_filter(rule, json!({"type": "RequestMirror", "requestMirror": mirror}));
+    }
+    if random.chance(10) {
+        rule["sessionPersistence"] = json!({"type": random.pick(&["Cookie", "Header"])});
+    }
+    if random.chance(5) {
+        let reference = json!({"group": "example.com", "kind": "RateLimit", "name": "slow"});
+        add_filter(rule, json!({"type": "ExtensionRef", "extensionRef": reference}));
+    }
+}
+
+fn add_filter(rule: &mut Value, filter: Value) {
+    match rule["filters"].as_array_mut() {
+        Some(filters) => filters.push(filter),
+        None => rule["filters"] = json!([filter]),
+    }
 }
 
 fn matcher(random: &mut Random) -> Value {

@@ -7,11 +7,14 @@
 //! Facts about Envoy in comments here were measured on Envoy 1.40.
 
 mod cluster;
+mod cors;
 mod headers;
 mod listener;
 mod path;
+mod retry;
 mod route;
 mod secret;
+mod session;
 mod stream;
 mod table;
 

@@ -2,7 +2,10 @@
 //! Envoy; no Kubernetes object is visible here any more.
 
 use serde::{Deserialize, Serialize};
-use tidegate_model::{HeaderModifier, Hostname, HttpMatch, Millis, Name, PathModifier, Transport, Upstream};
+use tidegate_model::{
+    CorsFact, HeaderModifier, Hostname, HttpMatch, Millis, Name, PathModifier, RetryFact, SessionCarrier, Transport,
+    Upstream,
+};
 
 /// A listening socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,10 +102,12 @@ pub enum Action {
 }
 
 /// Proxying.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forward {
     /// Targets, at least one with a weight above 0.
     pub targets: Vec<Target>,
+    /// Where copies of the requests go.
+    pub mirrors: Vec<Mirror>,
     /// New `Host` header.
     pub hostname: Option<Name>,
     /// New path.
@@ -111,8 +116,36 @@ pub struct Forward {
     pub timeout: Option<Millis>,
     /// Limit of one try in milliseconds; `Some(0)` and `None` are none.
     pub try_timeout: Option<Millis>,
+    /// When a request is tried again; never if none.
+    pub retry: Option<RetryFact>,
+    /// What brings a client back to the endpoint that it was at.
+    pub session: Option<Session>,
+    /// Which pages of other origins may ask.
+    pub cors: Option<CorsFact>,
     /// Whether a WebSocket upgrade is let through.
     pub websocket: bool,
+    /// Whether what is forwarded are calls of gRPC: they may last long, and a target that is not there is unavailable.
+    pub grpc: bool,
+}
+
+/// Where copies of requests go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirror {
+    /// Cluster.
+    pub cluster: Name,
+    /// How many of a million requests are copied; a million or more is all of them.
+    pub per_million: u32,
+}
+
+/// What brings a client back to the endpoint that it was at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Name of the cookie or header.
+    pub name: Name,
+    /// What the client brings.
+    pub carrier: SessionCarrier,
+    /// The path that the client brings a cookie back to.
+    pub path: Name,
 }
 
 /// One weighted target.

@@ -69,8 +69,7 @@ fn target(cluster: &str) -> Target {
 }
 
 fn forward(cluster: &str) -> Forward {
-    let targets = vec![target(cluster)];
-    Forward { targets, hostname: None, path: None, timeout: None, try_timeout: None, websocket: false }
+    Forward { targets: vec![target(cluster)], ..Forward::default() }
 }
 
 fn listener(port: u16) -> Value {

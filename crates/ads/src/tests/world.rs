@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tidegate_model::{
     HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name, NamespacedName, PathMatch, Transport, Upstream,
 };
-use tidegate_xds::{Resource, Row, Sealed, Store, Variants, encode, ir};
+use tidegate_xds::{Row, Sealed, Store, Variants, encode, ir};
 
 /// The Gateway that everything here belongs to.
 pub(super) const GATEWAY: &str = "shop/public";
@@ -181,14 +181,7 @@ fn entry(host: &str, name: &str, cluster: &str) -> ir::Entry {
             query: Vec::new(),
             method: None,
         },
-        action: ir::Action::Forward(ir::Forward {
-            targets: vec![target],
-            hostname: None,
-            path: None,
-            timeout: None,
-            try_timeout: None,
-            websocket: false,
-        }),
+        action: ir::Action::Forward(ir::Forward { targets: vec![target], ..ir::Forward::default() }),
         request_headers: HeaderModifier::default(),
         response_headers: HeaderModifier::default(),
     }

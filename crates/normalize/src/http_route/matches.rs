@@ -2,13 +2,12 @@
 
 use crate::node::{Node, Report, quote};
 use crate::regex;
-use crate::text::{HEADER_NAME, TextRule, any, compared_value};
-use std::collections::BTreeSet;
-use tidegate_model::{HttpMatch, Name, PathMatch, ValueMatch, ValuePattern};
+use crate::route::{header_matches, value_matches};
+use crate::text::{any, compared_value};
+use tidegate_model::{HttpMatch, Name, PathMatch};
 
-/// Bounds of the API.
+/// Bound of the API.
 const MAX_MATCHES: usize = 64;
-const MAX_VALUE_MATCHES: usize = 16;
 
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
 
@@ -35,16 +34,12 @@ pub(super) fn matches(list: &Node<'_>, report: &mut Report) -> Vec<HttpMatch> {
 
 fn http_match(item: &Node<'_>, report: &mut Report) -> HttpMatch {
     item.is_object(report);
-    let headers = values(&item.field("headers"), &compared_value(4096), report);
-    // Names of headers are equal whatever their case; the first of equal names counts.
-    let mut seen = BTreeSet::new();
-    let headers = headers
-        .into_iter()
-        .map(|header| ValueMatch { name: Name::from(header.name.to_ascii_lowercase()), ..header })
-        .filter(|header| seen.insert(header.name.clone()))
-        .collect();
-    let query = values(&item.field("queryParams"), &compared_value(1024), report);
-    HttpMatch { path: path(&item.field("path"), report), headers, query, method: method(&item.field("method"), report) }
+    HttpMatch {
+        headers: header_matches(&item.field("headers"), report),
+        query: value_matches(&item.field("queryParams"), &compared_value(1024), report),
+        path: path(&item.field("path"), report),
+        method: method(&item.field("method"), report),
+    }
 }
 
 fn method(field: &Node<'_>, report: &mut Report) -> Option<Name> {
@@ -104,33 +99,4 @@ fn plain_path(text: &str) -> Result<(), String> {
         };
     }
     Ok(())
-}
-
-/// Matches of headers or query parameters. A name that is there twice is an error, as the lists are keyed by name.
-fn values(list: &Node<'_>, value_rule: &TextRule, report: &mut Report) -> Vec<ValueMatch> {
-    let mut names = BTreeSet::new();
-    let mut matches = Vec::new();
-    for item in list.items(MAX_VALUE_MATCHES, report) {
-        let field = item.field("name");
-        let name = field.required_name(&HEADER_NAME, report);
-        let value_field = item.field("value");
-        let value = value_field.required_name(value_rule, report);
-        let kind = item.field("type").choice(&["Exact", "RegularExpression"], report).unwrap_or("Exact");
-        let (Some(name), Some(value)) = (name, value) else { continue };
-        if !names.insert(name.clone()) {
-            report.invalid(&field, format!("{} is there twice; remove one of them", quote(&name)));
-        }
-        let value = if kind == "Exact" {
-            ValuePattern::Exact(value)
-        } else {
-            if let Err(message) = regex::check(&value) {
-                report.unsupported(&value_field, message);
-            }
-            ValuePattern::Regex(value)
-        };
-        matches.push(ValueMatch { name, value });
-    }
-    let mut seen = BTreeSet::new();
-    matches.retain(|entry| seen.insert(entry.name.clone()));
-    matches
 }

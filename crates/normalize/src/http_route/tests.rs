@@ -2,9 +2,11 @@ use crate::fixture::{accepts, carried, facts, refuses, rows, with};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tidegate_model::{
-    Fact, Filter, GroupKind, HeaderModifier, HttpMatch, PathMatch, PathModifier, Reason, RedirectFact, RouteFact,
-    ValueMatch, ValuePattern,
+    Fact, Filter, Finding, GroupKind, HeaderModifier, HttpMatch, PathMatch, PathModifier, Reason, RedirectFact,
+    RouteFact, ValueMatch, ValuePattern,
 };
+
+mod extended;
 
 fn base() -> Value {
     json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
@@ -374,7 +376,6 @@ fn every_rule_of_a_list_of_filters_can_be_broken() {
         &[
             (filters, json!([{}]), kind, "is required"),
             (filters, json!([null]), first, "is required"),
-            (filters, json!([{"type": "RateLimit"}]), kind, "is no known filter"),
             (filters, json!([{"type": "URLRewrite"}]), "spec.rules[0].filters[0].urlRewrite", "is required"),
             (filters, stray, "spec.rules[0].filters[0].requestMirror", "has no requestMirror"),
             (filters, json!([modifier, modifier]), "spec.rules[0].filters[1].type", "is there twice"),
@@ -536,30 +537,67 @@ fn every_other_rule_of_a_rule_can_be_broken() {
     );
 }
 
+/// What keeps a rule, or a backend of it, from being served.
+fn refused(route: &RouteFact) -> Vec<Finding> {
+    let rule = &route.rules[0];
+    let of_backends = rule.backends.iter().flat_map(|backend| &backend.filters);
+    let refused = |filter: &Filter| if let Filter::Refused(finding) = filter { Some(finding.clone()) } else { None };
+    rule.filters.iter().chain(of_backends).filter_map(refused).collect()
+}
+
 #[test]
-fn what_is_not_supported_fails_closed() {
-    let filters = "/spec/rules/0/filters";
-    let mirror = json!([{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "a", "port": 80}}}]);
-    let extension = json!([{"type": "ExtensionRef", "extensionRef": {"group": "a.b", "kind": "C", "name": "d"}}]);
-    let backend = json!([{"type": "URLRewrite", "urlRewrite": {}}]);
+fn a_filter_that_cannot_be_applied_refuses_what_it_stands_at_and_nothing_else() {
+    let first = |place: &str, value: Value| {
+        let facts = facts(with(base(), &format!("/spec/rules/0/{place}"), json!([value])));
+        assert_eq!((carried(&facts), rows(&facts)), (vec![], vec![]), "the rest of the route is served");
+        let [Fact::Route(route)] = &facts[..] else { panic!("{facts:?}") };
+        let refused = refused(route);
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        let finding = refused[0].clone();
+        (finding.reason, finding.field.to_string(), finding.message.to_string())
+    };
+    let extension = json!({"type": "ExtensionRef", "extensionRef": {"group": "a.b", "kind": "C", "name": "d"}});
+    let auth = json!({"type": "ExternalAuth", "externalAuth": {"protocol": "GRPC", "grpc": {},
+        "backendRef": {"name": "a", "port": 80}}});
+    let mirror = json!({"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "a", "port": 80}}});
     let table = [
-        (filters, mirror, "spec.rules[0].filters[0].type", "not supported yet; remove it"),
-        (filters, extension, "spec.rules[0].filters[0].type", "not supported yet; remove it"),
-        (
-            filters,
-            json!([{"type": "CORS", "cors": {}}]),
-            "spec.rules[0].filters[0].type",
-            "not supported yet; remove it",
-        ),
-        ("/spec/rules/0/backendRefs/0/filters", backend, "spec.rules[0].backendRefs[0].filters[0].type", "move it"),
-        ("/spec/rules/0/retry", json!({"attempts": 3}), "spec.rules[0].retry", "not supported yet; remove it"),
+        ("filters", extension.clone(), Reason::InvalidKind, "filters[0].extensionRef", "no kind of extension"),
+        ("filters", auth, Reason::UnsupportedValue, "filters[0].type", "not supported; remove it"),
+        ("filters", json!({"type": "RateLimit"}), Reason::UnsupportedValue, "filters[0].type", "no known filter"),
+    ];
+    for (place, value, reason, field, text) in table {
+        let (found, at, message) = first(place, value);
+        assert_eq!((found, at), (reason, format!("spec.rules[0].{field}")));
+        assert!(message.contains(text), "{message}");
+    }
+    let backend = "backendRefs/0/filters";
+    let cors = json!({"type": "CORS", "cors": {}});
+    let rewrite = json!({"type": "URLRewrite", "urlRewrite": {}});
+    for value in [mirror, cors, rewrite] {
+        let (reason, at, message) = first(backend, value);
+        assert_eq!((reason, &*at), (Reason::UnsupportedValue, "spec.rules[0].backendRefs[0].filters[0].type"));
+        assert!(message.contains("move it to the filters of the rule"), "{message}");
+    }
+    assert_eq!(first(backend, extension).0, Reason::InvalidKind);
+}
+
+#[test]
+fn what_else_is_not_supported_refuses_the_route() {
+    let table = [
+        ("/spec/rules/0/matches/0/path/type", json!("Glob"), "spec.rules[0].matches[0].path.type", "use Exact"),
+        ("/spec/rules/0/retry", json!({"attempts": -1}), "spec.rules[0].retry.attempts", "use a number from 0"),
         (
             "/spec/rules/0/sessionPersistence",
-            json!({}),
-            "spec.rules[0].sessionPersistence",
-            "not supported yet; remove it",
+            json!({"sessionName": "a b"}),
+            "spec.rules[0].sessionPersistence.sessionName",
+            "is not a name of a session",
         ),
-        ("/spec/rules/0/matches/0/path/type", json!("Glob"), "spec.rules[0].matches[0].path.type", "use Exact"),
+        (
+            "/spec/rules/0/sessionPersistence",
+            json!({"type": "Header", "cookieConfig": {}}),
+            "spec.rules[0].sessionPersistence.cookieConfig",
+            "has no cookie",
+        ),
     ];
     refuses(&base(), true, &table);
     for (pointer, value, ..) in table {

@@ -28,7 +28,7 @@ pub(crate) fn backends(
 }
 
 /// What a reference to a backend names, if it can be told.
-fn target(route: &ObjectKey, item: &Node<'_>, report: &mut Report) -> Option<BackendRef> {
+pub(crate) fn target(route: &ObjectKey, item: &Node<'_>, report: &mut Report) -> Option<BackendRef> {
     let group = item.field("group").name(&GROUP, report).unwrap_or_default();
     let kind = item.field("kind").name(&KIND, report).unwrap_or_else(|| Name::from(Kind::Service.as_str()));
     let namespace = item.field("namespace").name(&NAMESPACE, report);

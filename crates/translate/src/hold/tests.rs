@@ -33,14 +33,7 @@ fn entry(path: &str, targets: &[&str]) -> Arc<Ranked> {
         response_headers: HeaderModifier::default(),
     };
     let targets_of = targets.iter().map(target).collect();
-    let forward = ir::Forward {
-        targets: targets_of,
-        hostname: None,
-        path: None,
-        timeout: None,
-        try_timeout: None,
-        websocket: true,
-    };
+    let forward = ir::Forward { targets: targets_of, websocket: true, ..ir::Forward::default() };
     let encoded = encode::entry(&ir::Entry {
         id: "rule 0".into(),
         matcher: matcher.clone(),
@@ -59,7 +52,7 @@ fn entry(path: &str, targets: &[&str]) -> Arc<Ranked> {
         findings: Vec::new(),
     };
     let uses = targets.iter().filter(|name| **name != "?").map(|name| backend(name)).collect();
-    Arc::new(Ranked { rank: crate::rank::Rank::of(&fact, &matcher, 0, 0), entry: encoded, uses })
+    Arc::new(Ranked { rank: crate::rank::Rank::of(&fact, &matcher, (0, 0)), entry: encoded, uses })
 }
 
 fn desired(ranked: &Arc<Ranked>) -> HoldInput {

@@ -32,7 +32,7 @@ fn target(cluster: &str, weight: u32) -> Target {
 }
 
 fn forward(targets: Vec<Target>) -> Forward {
-    Forward { targets, hostname: None, path: None, timeout: None, try_timeout: None, websocket: false }
+    Forward { targets, ..Forward::default() }
 }
 
 fn plain(action: Action) -> Entry {
@@ -460,3 +460,5 @@ fn an_independent_reader_understands_what_is_encoded() {
     assert!(read.ignore_port_in_host_matching);
     assert_eq!((&*read.name, read.virtual_hosts[0].routes.len()), ("http-80", 1));
 }
+
+mod extended;

@@ -50,6 +50,10 @@ const UDP: &str = "udp";
 /// What is spoken over TLS, the best first.
 const PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
 
+/// The filters that routes enable by the settings that they give them.
+pub(super) const CORS: &str = "envoy.filters.http.cors";
+pub(super) const STATEFUL_SESSION: &str = "envoy.filters.http.stateful_session";
+
 const LOCATION_READ: &str = "tidegate.location.read";
 const LOCATION_WRITE: &str = "tidegate.location.write";
 
@@ -221,9 +225,9 @@ fn nobody_is_internal() -> InternalAddressConfig {
 /// connection of the listener. Responses pass them from the last to the first.
 fn http_filters() -> Vec<HttpFilter> {
     vec![
-        disabled("envoy.filters.http.cors", &Cors::default()),
+        disabled(CORS, &Cors::default()),
         disabled("envoy.filters.http.ext_authz", &ExtAuthz::default()),
-        disabled("envoy.filters.http.stateful_session", &StatefulSession::default()),
+        disabled(STATEFUL_SESSION, &StatefulSession::default()),
         disabled(LOCATION_WRITE, &write_location()),
         disabled(LOCATION_READ, &read_location()),
         HttpFilter {

@@ -3,7 +3,7 @@
 //! Prefixes count by elements and a trailing slash means nothing: prefix `/foo` matches `/foo`, `/foo/` and `/foo/bar`,
 //! not `/foobar`. Query strings are never matched and always kept.
 
-use tidegate_model::{PathMatch, PathModifier};
+use tidegate_model::{MethodMatch, Name, PathMatch, PathModifier};
 use tidegate_proto::envoy::config::route::v3::route_match::PathSpecifier;
 use tidegate_proto::envoy::r#type::matcher::v3::regex_matcher::{EngineType, GoogleRe2};
 use tidegate_proto::envoy::r#type::matcher::v3::{RegexMatchAndSubstitute, RegexMatcher};
@@ -20,6 +20,22 @@ pub(super) fn specifier(path: &PathMatch) -> PathSpecifier {
             elements => PathSpecifier::PathSeparatedPrefix(elements.to_owned()),
         },
         PathMatch::Regex(pattern) => PathSpecifier::SafeRegex(regex(pattern)),
+        PathMatch::Method(of) => method(of),
+    }
+}
+
+/// The path of a gRPC method: `/package.Service/Method`.
+fn method(of: &MethodMatch) -> PathSpecifier {
+    let part = |part: &Option<Name>| match part {
+        None => "[^/]+".to_owned(),
+        Some(pattern) if of.regex => format!("(?:{pattern})"),
+        Some(name) => quote(name),
+    };
+    match (&of.service, &of.method) {
+        (None, None) => PathSpecifier::Prefix("/".to_owned()),
+        (Some(service), Some(method)) if !of.regex => PathSpecifier::Path(format!("/{service}/{method}")),
+        (Some(service), None) if !of.regex => PathSpecifier::Prefix(format!("/{service}/")),
+        (service, method) => PathSpecifier::SafeRegex(regex(&format!("/{}/{}", part(service), part(method)))),
     }
 }
 
@@ -56,7 +72,7 @@ pub(super) fn change(matched: &PathMatch, modifier: &PathModifier) -> Option<Cha
         (PathModifier::Prefix(replacement), PathMatch::Prefix(prefix)) => {
             replace_prefix(prefix.trim_end_matches('/'), replacement.trim_end_matches('/'))
         }
-        (PathModifier::Prefix(_), PathMatch::Regex(_)) => None,
+        (PathModifier::Prefix(_), PathMatch::Regex(_) | PathMatch::Method(_)) => None,
     };
     change.filter(is_clean)
 }
@@ -92,7 +108,7 @@ fn is_clean(change: &Change) -> bool {
 }
 
 /// `text` as a pattern that matches just it.
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         if c.is_ascii_punctuation() && !matches!(c, '/' | '-' | '_') {
@@ -138,6 +154,19 @@ mod tests {
         assert_eq!(specifier(&root), PathSpecifier::Prefix("/".into()));
         assert_eq!(change(&root, &PathModifier::Prefix("/xyz".into())), Some(Change::Prefix("/xyz/".into())));
         assert_eq!(change(&root, &PathModifier::Prefix("/".into())), None);
+    }
+
+    #[test]
+    fn a_method_is_a_path_and_a_part_that_is_not_given_is_any() {
+        let name = |text: &str| Some(Name::from(text)).filter(|name| !name.is_empty());
+        let of = |service, method, regex| {
+            specifier(&PathMatch::Method(MethodMatch { service: name(service), method: name(method), regex }))
+        };
+        assert_eq!(of("a.B", "C", false), PathSpecifier::Path("/a.B/C".into()));
+        assert_eq!(of("a.B", "", false), PathSpecifier::Prefix("/a.B/".into()));
+        assert_eq!(of("", "", false), PathSpecifier::Prefix("/".into()));
+        assert_eq!(of("", "C", false), PathSpecifier::SafeRegex(regex("/[^/]+/C")));
+        assert_eq!(of("a.*|b", "", true), PathSpecifier::SafeRegex(regex("/(?:a.*|b)/[^/]+")));
     }
 
     #[test]

@@ -1,34 +1,37 @@
 //! Entries: routes of a virtual host.
 
-use super::duration;
 use super::headers::{self, Changes};
-use super::listener::{WEBSOCKET, without_port_in_location};
+use super::listener::{CORS, STATEFUL_SESSION, WEBSOCKET, without_port_in_location};
 use super::path::{self, Change};
+use super::{cors, duration, retry, session};
 use crate::ir;
 use crate::row::EncodedEntry;
 use prost::Message;
 use tidegate_model::{HttpMatch, Millis, Name, PathMatch, ValuePattern};
+use tidegate_proto::envoy::config::core::v3::RuntimeFractionalPercent;
 use tidegate_proto::envoy::config::route::v3::redirect_action::{
     PathRewriteSpecifier, RedirectResponseCode, SchemeRewriteSpecifier,
 };
 use tidegate_proto::envoy::config::route::v3::route::Action;
 use tidegate_proto::envoy::config::route::v3::route_action::{
-    ClusterNotFoundResponseCode, ClusterSpecifier, HostRewriteSpecifier, UpgradeConfig,
+    ClusterNotFoundResponseCode, ClusterSpecifier, HostRewriteSpecifier, RequestMirrorPolicy, UpgradeConfig,
 };
 use tidegate_proto::envoy::config::route::v3::weighted_cluster::ClusterWeight;
 use tidegate_proto::envoy::config::route::v3::{
-    DirectResponseAction, HeaderMatcher, QueryParameterMatcher, RedirectAction, RetryPolicy, Route, RouteAction,
-    RouteMatch, WeightedCluster, header_matcher, query_parameter_matcher,
+    DirectResponseAction, HeaderMatcher, QueryParameterMatcher, RedirectAction, Route, RouteAction, RouteMatch,
+    WeightedCluster, header_matcher, query_parameter_matcher,
 };
 use tidegate_proto::envoy::r#type::matcher::v3::{StringMatcher, string_matcher::MatchPattern};
+use tidegate_proto::envoy::r#type::v3::{FractionalPercent, fractional_percent::DenominatorType};
 use tidegate_proto::google::protobuf::{BoolValue, UInt32Value};
+use tidegate_proto::pack;
 
 /// How long a stream may be silent before Envoy ends it: its default, said here because a longer request timeout has to
 /// raise it.
 const STREAM_IDLE: Millis = 5 * 60 * 1000;
 
-/// The same for a WebSocket, which may have nothing to say for long.
-const WEBSOCKET_IDLE: Millis = 60 * 60 * 1000;
+/// The same for a WebSocket or a stream of gRPC, which may have nothing to say for long.
+const LONG_IDLE: Millis = 60 * 60 * 1000;
 
 /// The longest name of a query parameter that the field rules let through, in bytes.
 const MAX_PARAMETER: usize = 1024;
@@ -123,18 +126,20 @@ fn exact(text: &str) -> StringMatcher {
 /// Makes `route` proxy, and returns the clusters that it names.
 fn forward(route: &mut Route, entry: &ir::Entry, to: &ir::Forward) -> Vec<Name> {
     let targets: Vec<&ir::Target> = to.targets.iter().filter(|target| target.weight > 0).collect();
-    let clusters = targets.iter().map(|target| target.cluster.clone()).collect();
+    let mirrors: Vec<&ir::Mirror> = to.mirrors.iter().filter(|mirror| mirror.per_million > 0).collect();
     let plain =
         |target: &ir::Target| headers::is_empty(&target.request_headers) && headers::is_empty(&target.response_headers);
-    let mut action = RouteAction {
-        cluster_not_found_response_code: ClusterNotFoundResponseCode::InternalServerError.into(),
-        ..RouteAction::default()
+    // To a client of gRPC, Envoy says 503 as UNAVAILABLE and 500 as UNKNOWN.
+    let missing = match to.grpc {
+        true => ClusterNotFoundResponseCode::ServiceUnavailable,
+        false => ClusterNotFoundResponseCode::InternalServerError,
     };
+    let mut action = RouteAction { cluster_not_found_response_code: missing.into(), ..RouteAction::default() };
     match targets.as_slice() {
         [] => {
             // Nothing may be sent anywhere: what no backend at all answers.
             route.action = Some(respond(500));
-            return clusters;
+            return Vec::new();
         }
         [only] => {
             action.cluster_specifier = Some(ClusterSpecifier::Cluster(only.cluster.to_string()));
@@ -159,8 +164,30 @@ fn forward(route: &mut Route, entry: &ir::Entry, to: &ir::Forward) -> Vec<Name> 
     }
     set_rewrite(&mut action, &entry.matcher.path, to);
     set_timeouts(&mut action, to);
+    action.request_mirror_policies = mirrors.iter().map(|to| mirror(to)).collect();
     route.action = Some(Action::Route(action));
-    clusters
+    set_filters(route, to);
+    let targets = targets.iter().map(|target| &target.cluster);
+    targets.chain(mirrors.iter().map(|mirror| &mirror.cluster)).cloned().collect()
+}
+
+/// A copy is asked for under the same host as the request: Envoy would make another one of it.
+fn mirror(to: &ir::Mirror) -> RequestMirrorPolicy {
+    let share = FractionalPercent { numerator: to.per_million, denominator: DenominatorType::Million.into() };
+    let some = RuntimeFractionalPercent { default_value: Some(share), ..RuntimeFractionalPercent::default() };
+    RequestMirrorPolicy {
+        cluster: to.cluster.to_string(),
+        runtime_fraction: (to.per_million < 1_000_000).then_some(some),
+        disable_shadow_host_suffix_append: true,
+        ..RequestMirrorPolicy::default()
+    }
+}
+
+/// Enables the filters that the route has settings for.
+fn set_filters(route: &mut Route, to: &ir::Forward) {
+    let cors = to.cors.iter().map(|settings| (CORS, pack(&cors::policy(settings))));
+    let session = to.session.iter().filter_map(session::per_route).map(|settings| (STATEFUL_SESSION, pack(&settings)));
+    route.typed_per_filter_config.extend(cors.chain(session).map(|(name, settings)| (name.to_owned(), settings)));
 }
 
 fn weighted(targets: &[&ir::Target], changes: impl Fn(&ir::Target) -> (Changes, Changes)) -> WeightedCluster {
@@ -202,24 +229,19 @@ fn set_timeouts(action: &mut RouteAction, to: &ir::Forward) {
     let timeout = to.timeout.unwrap_or(0);
     // Without this Envoy would end the request after 15 s.
     action.timeout = Some(duration(timeout));
+    if to.websocket || to.grpc {
+        action.idle_timeout = Some(duration(LONG_IDLE.max(timeout)));
+    } else if timeout > STREAM_IDLE {
+        action.idle_timeout = Some(duration(timeout));
+    }
     if to.websocket {
-        action.idle_timeout = Some(duration(WEBSOCKET_IDLE.max(timeout)));
         action.upgrade_configs = vec![UpgradeConfig {
             upgrade_type: WEBSOCKET.to_owned(),
             enabled: Some(BoolValue { value: true }),
             ..UpgradeConfig::default()
         }];
-    } else if timeout > STREAM_IDLE {
-        action.idle_timeout = Some(duration(timeout));
     }
-    if let Some(limit) = to.try_timeout.filter(|limit| *limit > 0) {
-        // The limit of a try stands in the retry policy, and is kept there (504) without any retry too.
-        action.retry_policy = Some(RetryPolicy {
-            num_retries: Some(UInt32Value { value: 0 }),
-            per_try_timeout: Some(duration(limit)),
-            ..RetryPolicy::default()
-        });
-    }
+    action.retry_policy = retry::policy(to);
 }
 
 fn redirect(matched: &PathMatch, to: &ir::Redirect) -> RedirectAction {

@@ -3,13 +3,14 @@
 
 use super::*;
 use crate::ir::{
-    Action, Assignment, Chain, Cluster, Endpoint, Entry, Family, Forward, Listener, Locality, Redirect, Share, Stream,
-    Target, Way,
+    Action, Assignment, Chain, Cluster, Endpoint, Entry, Family, Forward, Listener, Locality, Mirror, Redirect,
+    Session, Share, Stream, Target, Way,
 };
 use proptest::prelude::*;
 use testkit::rules;
 use tidegate_model::{
-    HeaderModifier, Hostname, HttpMatch, Name, PathMatch, PathModifier, Transport, Upstream, ValueMatch, ValuePattern,
+    CorsFact, HeaderModifier, Hostname, HttpMatch, MethodMatch, Name, PathMatch, PathModifier, RetryFact,
+    SessionCarrier, Transport, Upstream, ValueMatch, ValuePattern,
 };
 
 /// The broken rules in the message of this type.
@@ -58,7 +59,9 @@ fn matcher() -> impl Strategy<Value = HttpMatch> {
     let path = prop_oneof![
         name().prop_map(PathMatch::Exact),
         name().prop_map(PathMatch::Prefix),
-        name().prop_map(PathMatch::Regex)
+        name().prop_map(PathMatch::Regex),
+        (prop::option::of(name()), prop::option::of(name()), any::<bool>())
+            .prop_map(|(service, method, regex)| PathMatch::Method(MethodMatch { service, method, regex })),
     ];
     (path, value_matches(), value_matches(), prop::option::of(name()))
         .prop_map(|(path, headers, query, method)| HttpMatch { path, headers, query, method })
@@ -68,17 +71,61 @@ fn path() -> impl Strategy<Value = Option<PathModifier>> {
     prop::option::of(prop_oneof![name().prop_map(PathModifier::Full), name().prop_map(PathModifier::Prefix)])
 }
 
-fn action() -> impl Strategy<Value = Action> {
+fn targets() -> impl Strategy<Value = Vec<Target>> {
     let cluster = prop_oneof![Just(Name::from("shop/a/80")), Just(Name::from("shop/b/80"))];
     let target = (cluster, any::<u32>(), modifier(), modifier()).prop_map(|(cluster, weight, request, response)| {
         Target { cluster, weight, request_headers: request, response_headers: response }
     });
+    prop::collection::vec(target, 0..4)
+}
+
+fn mirrors() -> impl Strategy<Value = Vec<Mirror>> {
+    let mirror = (name(), any::<u32>()).prop_map(|(cluster, per_million)| Mirror { cluster, per_million });
+    prop::collection::vec(mirror, 0..3)
+}
+
+fn retry() -> impl Strategy<Value = RetryFact> {
+    let codes = prop::collection::vec(any::<u16>(), 0..3);
+    (codes, any::<Option<u32>>(), any::<Option<u64>>()).prop_map(|(codes, attempts, backoff)| RetryFact {
+        codes,
+        attempts,
+        backoff,
+    })
+}
+
+fn session() -> impl Strategy<Value = Session> {
+    let cookie = any::<Option<u64>>().prop_map(|lifetime| SessionCarrier::Cookie { lifetime });
+    let carrier = prop_oneof![cookie, Just(SessionCarrier::Header)];
+    (name(), carrier, name()).prop_map(|(name, carrier, path)| Session { name, carrier, path })
+}
+
+fn cors() -> impl Strategy<Value = CorsFact> {
+    let names = || prop::collection::vec(name(), 0..3);
+    (names(), names(), names(), names(), any::<u32>(), any::<bool>()).prop_map(
+        |(origins, methods, headers, exposed, max_age_s, credentials)| CorsFact {
+            origins,
+            methods,
+            headers,
+            exposed,
+            max_age_s,
+            credentials,
+        },
+    )
+}
+
+fn forward() -> impl Strategy<Value = Forward> {
     let time = || prop::option::of(any::<u64>());
-    let forward =
-        (prop::collection::vec(target, 0..4), prop::option::of(name()), path(), time(), time(), any::<bool>())
-            .prop_map(|(targets, hostname, path, timeout, try_timeout, websocket)| {
-                Action::Forward(Forward { targets, hostname, path, timeout, try_timeout, websocket })
-            });
+    let plain = (targets(), prop::option::of(name()), path(), time(), time(), any::<[bool; 2]>());
+    let extended = (mirrors(), prop::option::of(retry()), prop::option::of(session()), prop::option::of(cors()));
+    (plain, extended).prop_map(
+        |((targets, hostname, path, timeout, try_timeout, [websocket, grpc]), (mirrors, retry, session, cors))| {
+            Forward { targets, mirrors, hostname, path, timeout, try_timeout, retry, session, cors, websocket, grpc }
+        },
+    )
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let forward = forward().prop_map(Action::Forward);
     let redirect = (prop::option::of(name()), prop::option::of(name()), any::<Option<u16>>(), path(), any::<u16>())
         .prop_map(|(scheme, hostname, port, path, status)| {
             Action::Redirect(Redirect { scheme, hostname, port, path, status })

@@ -20,11 +20,7 @@ fn entry(id: &str, cluster: &str) -> EncodedEntry {
                 request_headers: HeaderModifier::default(),
                 response_headers: HeaderModifier::default(),
             }],
-            hostname: None,
-            path: None,
-            timeout: None,
-            try_timeout: None,
-            websocket: false,
+            ..ir::Forward::default()
         }),
         request_headers: HeaderModifier::default(),
         response_headers: HeaderModifier::default(),

@@ -264,7 +264,9 @@ impl State {
         self.judge.check(setup, &self.envoy, sealed, (self.now, self.to_client.is_empty()))?;
         match (self.is_silent(), self.session.deadline()) {
             (true, None) => self.judge.check_rest(setup, &self.envoy, sealed),
-            (true, Some(at)) if at >= self.now + ENDLESS && self.session.stats().pinned > 0 => Err("both wait, and only the bound can help".to_owned()),
+            (true, Some(at)) if at >= self.now + ENDLESS && self.session.stats().pinned > 0 => {
+                Err("both wait, and only the bound can help".to_owned())
+            }
             (true, Some(_)) | (false, _) => Ok(()),
         }
     }
