@@ -2,12 +2,13 @@
 
 use crate::ask::{SAMPLE, compare};
 use crate::stage::Stage;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use testkit::stream::{self, Answer as Answered};
+use testkit::stream::{self, Conversation, Seen};
 use tidegate_scenarios::scenario::expect::{Answer, Request};
 use tokio::time::Instant;
 
@@ -49,8 +50,8 @@ impl Asked {
         loop {
             let answer = self.ask().await;
             let mut wrong = self.difference(&answer, &request.expect);
-            if let (Some(shown), Ok(answer)) = (shown, &answer)
-                && answer.certificate.as_ref() != Some(shown)
+            if let (Some(shown), Ok((_, certificate))) = (shown, &answer)
+                && certificate.as_ref() != Some(shown)
             {
                 wrong.push("the certificate shown is not the newest of the Secret".to_owned());
             }
@@ -64,15 +65,33 @@ impl Asked {
         }
     }
 
-    async fn ask(&self) -> io::Result<Answered> {
+    /// What the backend saw, and the certificate that was shown.
+    async fn ask(&self) -> io::Result<(Seen, Option<Bytes>)> {
+        match self {
+            Asked::Tcp(_) | Asked::Tls(..) => {
+                let (conversation, seen) = self.open().await?;
+                Ok((seen, conversation.certificate))
+            }
+            Asked::Udp(port) => {
+                let at = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+                // More than Envoy passes on by itself.
+                let text = "which way? ".repeat(400);
+                let seen = stream::datagram(at, &text).await?;
+                if seen.request.as_ref() != Some(&text) {
+                    return Err(io::Error::other("the backend was sent something else"));
+                }
+                Ok((seen, None))
+            }
+        }
+    }
+
+    /// Opens a connection, to be kept.
+    pub(crate) async fn open(&self) -> io::Result<(Conversation, Seen)> {
         let at = |port: &u16| SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
         match self {
-            Asked::Tcp(port) => stream::connect(at(port), None).await,
-            Asked::Tls(port, name) => stream::connect(at(port), Some(name)).await,
-            Asked::Udp(port) => {
-                let seen = stream::datagram(at(port), "which way?").await?;
-                Ok(Answered { seen, certificate: None })
-            }
+            Asked::Tcp(port) => Conversation::open(at(port), None).await,
+            Asked::Tls(port, name) => Conversation::open(at(port), Some(name)).await,
+            Asked::Udp(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -88,8 +107,8 @@ impl Asked {
         while let Some(answer) = asking.join_next().await {
             let key = match answer.expect("asking does not panic") {
                 Err(_) => "refused".to_owned(),
-                Ok(answer) if by_address => answer.seen.identity.pod,
-                Ok(answer) => format!("{}/{}", answer.seen.identity.namespace, answer.seen.identity.service),
+                Ok((seen, _)) if by_address => seen.identity.pod,
+                Ok((seen, _)) => format!("{}/{}", seen.identity.namespace, seen.identity.service),
             };
             *counts.entry(key).or_default() += 1;
         }
@@ -98,15 +117,15 @@ impl Asked {
 }
 
 impl Asked {
-    fn difference(&self, answer: &io::Result<Answered>, expected: &Answer) -> Vec<String> {
+    fn difference(&self, answer: &io::Result<(Seen, Option<Bytes>)>, expected: &Answer) -> Vec<String> {
         let seen = match (answer, expected.refused) {
             // Only a datagram is dropped in silence.
             (Err(error), true) if error.kind() != io::ErrorKind::TimedOut || matches!(self, Asked::Udp(_)) => {
                 return Vec::new();
             }
             (Err(error), _) => return vec![error.to_string()],
-            (Ok(answer), true) => return vec![format!("{:?} answered, expected nobody to", answer.seen.identity)],
-            (Ok(answer), false) => &answer.seen,
+            (Ok((seen, _)), true) => return vec![format!("{:?} answered, expected nobody to", seen.identity)],
+            (Ok((seen, _)), false) => seen,
         };
         let mut wrong = Vec::new();
         if let Some(backend) = &expected.backend {

@@ -1,6 +1,5 @@
 //! The shape of listeners that pass streams on, as canonical JSON.
 
-use super::*;
 use crate::ir::{Chain, Cluster, Family, Listener, Share, Stream, Way};
 use crate::row;
 use serde_json::{Value, json};
