@@ -12,6 +12,9 @@ use testkit::stream::{self, Conversation, Seen};
 use tidegate_scenarios::scenario::expect::{Answer, Request};
 use tokio::time::Instant;
 
+/// Connections or datagrams at a time, where shares are taken.
+const AT_ONCE: usize = 50;
+
 /// What is opened or sent.
 #[derive(Clone, Debug)]
 pub(crate) enum Asked {
@@ -47,8 +50,10 @@ impl Asked {
             return self.shares(&request.shares).await;
         }
         let shown = stage.shown(&request.expect);
+        // More than Envoy passes on of a datagram by itself.
+        let large = "which way? ".repeat(400);
         loop {
-            let answer = self.ask().await;
+            let answer = self.ask(&large).await;
             let mut wrong = self.difference(&answer, &request.expect);
             if let (Some(shown), Ok((_, certificate))) = (shown, &answer)
                 && certificate.as_ref() != Some(shown)
@@ -66,7 +71,7 @@ impl Asked {
     }
 
     /// What the backend saw, and the certificate that was shown.
-    async fn ask(&self) -> io::Result<(Seen, Option<Bytes>)> {
+    async fn ask(&self, text: &str) -> io::Result<(Seen, Option<Bytes>)> {
         match self {
             Asked::Tcp(_) | Asked::Tls(..) => {
                 let (conversation, seen) = self.open().await?;
@@ -74,10 +79,8 @@ impl Asked {
             }
             Asked::Udp(port) => {
                 let at = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
-                // More than Envoy passes on by itself.
-                let text = "which way? ".repeat(400);
-                let seen = stream::datagram(at, &text).await?;
-                if seen.request.as_ref() != Some(&text) {
+                let seen = stream::datagram(at, text).await?;
+                if seen.request.as_deref() != Some(text) {
                     return Err(io::Error::other("the backend was sent something else"));
                 }
                 Ok((seen, None))
@@ -95,16 +98,20 @@ impl Asked {
         }
     }
 
-    /// Many at once: a datagram that is dropped is only known by its time.
+    /// Many at once, for a datagram that is dropped is only known by its time; and not all of them, or the system would
+    /// drop some.
     async fn shares(&self, expected: &BTreeMap<String, u32>) -> Option<String> {
         let by_address = expected.keys().any(|key| key.contains(':'));
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         let mut asking = tokio::task::JoinSet::new();
-        for _ in 0..SAMPLE {
-            let asked = self.clone();
-            asking.spawn(async move { asked.ask().await });
-        }
-        while let Some(answer) = asking.join_next().await {
+        let mut left = SAMPLE;
+        while left > 0 || !asking.is_empty() {
+            while left > 0 && asking.len() < AT_ONCE {
+                let asked = self.clone();
+                asking.spawn(async move { asked.ask("which way?").await });
+                left -= 1;
+            }
+            let Some(answer) = asking.join_next().await else { break };
             let key = match answer.expect("asking does not panic") {
                 Err(_) => "refused".to_owned(),
                 Ok((seen, _)) if by_address => seen.identity.pod,
