@@ -19,6 +19,8 @@ use futures::stream::{self, StreamExt};
 use place::{PLACES, Place};
 use stage::Stage;
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use streams::Asked;
 use tidegate_engine::Config;
 use tidegate_envoy::Binary;
 use tidegate_log::Event;
@@ -93,6 +95,31 @@ fn assert_right(wrong: &[String]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_answer_is_the_expected_one_by_the_delta_protocol() {
     assert_right(&play(with_requests(), false).await);
+}
+
+/// A listener in which the streams of one host change goes on for the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_outlives_what_changes_for_other_hosts() {
+    let _turn = ONE_AT_A_TIME.lock().await;
+    let envoy = Binary::find_or_install(&|line| eprintln!("{line}")).await;
+    let envoy = envoy.unwrap_or_else(|error| panic!("these tests need an envoy: {error}"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/tls-routes-of-one-host");
+    let scenario = Scenario::read(&folder);
+    for sotw in [false, true] {
+        let place = Place(0);
+        let mut stage = Stage::set(&envoy, &scenario, sotw, place).await;
+        let mut controller = Controller::new(Config { bind: Bind::Own, ..Config::default() });
+        let [first, second] = [&scenario.epochs[0], &scenario.epochs[1]];
+        let here = |events: &[Event]| events.iter().map(|event| place.event(event)).collect::<Vec<_>>();
+        stage.publish(controller.apply(&here(&first.events), first.millis)).await.expect("the first epoch is accepted");
+        assert_right(&ask::all(&first.expect.requests, &stage, Observed(&controller.apply(&[], 10))).await);
+        let to = |name: &str| Asked::Tls(10884, name.to_owned());
+        let (mut stays, seen) = to("www.example.com").open(place).await.expect("the first epoch is served");
+        let (goes, _) = to("abc.example.com").open(place).await.expect("the first epoch is served");
+        stage.publish(controller.apply(&here(&second.events), 20)).await.expect("the second epoch is accepted");
+        goes.ended().await.expect("the connections of a chain that changed end with the drain time");
+        assert_eq!(stays.ask().await.expect("its chain did not change"), seen);
+    }
 }
 
 /// Where the two forms differ is in what changes, so that only scenarios in which something does are played again.

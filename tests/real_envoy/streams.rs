@@ -3,14 +3,18 @@
 use crate::ask::several::{SAMPLE, compare};
 use crate::place::Place;
 use crate::stage::Stage;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
-use testkit::stream::{self, Answer as Answered};
+use testkit::stream::{self, Conversation, Seen};
 use tidegate_scenarios::scenario::expect::{Answer, Request};
 use tokio::time::Instant;
+
+/// Connections or datagrams at a time, where shares are taken.
+const AT_ONCE: usize = 50;
 
 /// What is opened or sent.
 #[derive(Clone, Debug)]
@@ -47,11 +51,13 @@ impl Asked {
             return self.shares(&request.shares, stage.place).await;
         }
         let shown = stage.shown(&request.expect);
+        // More than Envoy passes on of a datagram by itself.
+        let large = "which way? ".repeat(400);
         loop {
-            let answer = self.ask(stage.place).await;
+            let answer = self.ask(&large, stage.place).await;
             let mut wrong = self.difference(&answer, &request.expect);
-            if let (Some(shown), Ok(answer)) = (shown, &answer)
-                && answer.certificate.as_ref() != Some(shown)
+            if let (Some(shown), Ok((_, certificate))) = (shown, &answer)
+                && certificate.as_ref() != Some(shown)
             {
                 wrong.push("the certificate shown is not the newest of the Secret".to_owned());
             }
@@ -65,32 +71,52 @@ impl Asked {
         }
     }
 
-    async fn ask(&self, place: Place) -> io::Result<Answered> {
-        let at = |port: &u16| SocketAddr::from((place.listens(), *port));
+    /// What the backend saw, and the certificate that was shown.
+    async fn ask(&self, text: &str, place: Place) -> io::Result<(Seen, Option<Bytes>)> {
         match self {
-            Asked::Tcp(port) => stream::connect(at(port), None).await,
-            Asked::Tls(port, name) => stream::connect(at(port), Some(name)).await,
+            Asked::Tcp(_) | Asked::Tls(..) => {
+                let (conversation, seen) = self.open(place).await?;
+                Ok((seen, conversation.certificate))
+            }
             Asked::Udp(port) => {
-                let seen = stream::datagram(at(port), "which way?").await?;
-                Ok(Answered { seen, certificate: None })
+                let at = SocketAddr::from((place.listens(), *port));
+                let seen = stream::datagram(at, text).await?;
+                if seen.request.as_deref() != Some(text) {
+                    return Err(io::Error::other("the backend was sent something else"));
+                }
+                Ok((seen, None))
             }
         }
     }
 
-    /// Many at once: a datagram that is dropped is only known by its time.
+    /// Opens a connection, to be kept.
+    pub(crate) async fn open(&self, place: Place) -> io::Result<(Conversation, Seen)> {
+        let at = |port: &u16| SocketAddr::from((place.listens(), *port));
+        match self {
+            Asked::Tcp(port) => Conversation::open(at(port), None).await,
+            Asked::Tls(port, name) => Conversation::open(at(port), Some(name)).await,
+            Asked::Udp(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Many at once, for a datagram that is dropped is only known by its time; and not all of them, or the system would
+    /// drop some.
     async fn shares(&self, expected: &BTreeMap<String, u32>, place: Place) -> Option<String> {
         let by_address = expected.keys().any(|key| key.contains(':'));
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         let mut asking = tokio::task::JoinSet::new();
-        for _ in 0..SAMPLE {
-            let asked = self.clone();
-            asking.spawn(async move { asked.ask(place).await });
-        }
-        while let Some(answer) = asking.join_next().await {
+        let mut left = SAMPLE;
+        while left > 0 || !asking.is_empty() {
+            while left > 0 && asking.len() < AT_ONCE {
+                let asked = self.clone();
+                asking.spawn(async move { asked.ask("which way?", place).await });
+                left -= 1;
+            }
+            let Some(answer) = asking.join_next().await else { break };
             let key = match answer.expect("asking does not panic") {
                 Err(_) => "refused".to_owned(),
-                Ok(answer) if by_address => answer.seen.identity.pod,
-                Ok(answer) => format!("{}/{}", answer.seen.identity.namespace, answer.seen.identity.service),
+                Ok((seen, _)) if by_address => seen.identity.pod,
+                Ok((seen, _)) => format!("{}/{}", seen.identity.namespace, seen.identity.service),
             };
             *counts.entry(key).or_default() += 1;
         }
@@ -99,15 +125,15 @@ impl Asked {
 }
 
 impl Asked {
-    fn difference(&self, answer: &io::Result<Answered>, expected: &Answer) -> Vec<String> {
+    fn difference(&self, answer: &io::Result<(Seen, Option<Bytes>)>, expected: &Answer) -> Vec<String> {
         let seen = match (answer, expected.refused) {
             // Only a datagram is dropped in silence.
             (Err(error), true) if error.kind() != io::ErrorKind::TimedOut || matches!(self, Asked::Udp(_)) => {
                 return Vec::new();
             }
             (Err(error), _) => return vec![error.to_string()],
-            (Ok(answer), true) => return vec![format!("{:?} answered, expected nobody to", answer.seen.identity)],
-            (Ok(answer), false) => &answer.seen,
+            (Ok((seen, _)), true) => return vec![format!("{:?} answered, expected nobody to", seen.identity)],
+            (Ok((seen, _)), false) => seen,
         };
         let mut wrong = Vec::new();
         if let Some(backend) = &expected.backend {

@@ -149,53 +149,79 @@ fn json(seen: &Seen) -> String {
     serde_json::to_string(seen).expect("strings and flags are JSON")
 }
 
-/// What a backend answered over TCP.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// Who it is and what it saw.
-    pub seen: Seen,
+/// A connection to a backend.
+pub struct Conversation {
+    stream: BufReader<Box<dyn Duplex>>,
     /// The certificate that the server showed, in DER.
     pub certificate: Option<Bytes>,
 }
 
-/// Opens a connection to `address`, over TLS asking for `server_name` if there is one (any certificate is taken), and
-/// asks the backend at its end who it is.
-///
-/// # Errors
-///
-/// Nobody listens, the connection is closed or broken before the answer, or there is none in time.
-pub async fn connect(address: SocketAddr, server_name: Option<&str>) -> io::Result<Answer> {
-    let answer = async {
-        let stream = TcpStream::connect(address).await?;
-        match server_name {
-            None => Ok(Answer { seen: question(stream).await?, certificate: None }),
-            Some(name) => {
-                let stream = tls::connect(stream, name, &[]).await?;
-                let certificate = tls::certificate(&stream);
-                Ok(Answer { seen: question(stream).await?, certificate })
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+impl Conversation {
+    /// Opens a connection to `address`, over TLS asking for `server_name` if there is one (any certificate is taken), and
+    /// has the backend at its end say who it is.
+    ///
+    /// # Errors
+    ///
+    /// Nobody listens, the connection is closed or broken before the answer, or there is none in time.
+    pub async fn open(address: SocketAddr, server_name: Option<&str>) -> io::Result<(Self, Seen)> {
+        let opened = async {
+            let stream = TcpStream::connect(address).await?;
+            let (stream, certificate): (Box<dyn Duplex>, _) = match server_name {
+                None => (Box::new(stream), None),
+                Some(name) => {
+                    let stream = tls::connect(stream, name, &[]).await?;
+                    let certificate = tls::certificate(&stream);
+                    (Box::new(stream), certificate)
+                }
+            };
+            let mut conversation = Conversation { stream: BufReader::new(stream), certificate };
+            // At once with the first question: a proxy that has to see what is spoken waits for the client's first word.
+            let seen = conversation.question(&[GREETING]).await?;
+            Ok((conversation, seen))
+        };
+        tokio::time::timeout(TIMEOUT, opened).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Asks again.
+    ///
+    /// # Errors
+    ///
+    /// The connection is closed or broken, or there is no answer in time.
+    pub async fn ask(&mut self) -> io::Result<Seen> {
+        let asked = self.question(&[]);
+        tokio::time::timeout(TIMEOUT, asked).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Waits until the other end closes the connection.
+    ///
+    /// # Errors
+    ///
+    /// It does not in time.
+    pub async fn ended(mut self) -> io::Result<()> {
+        let end = async { while answer_line(&mut self.stream).await.is_ok() {} };
+        tokio::time::timeout(TIMEOUT, end).await.map_err(|_| io::ErrorKind::TimedOut.into())
+    }
+
+    async fn question(&mut self, first: &[&str]) -> io::Result<Seen> {
+        self.stream.write_all(b"PING\nIS_TLS\nTEST\n").await?;
+        self.stream.flush().await?;
+        for expected in first.iter().chain(&["PONG"]) {
+            let line = answer_line(&mut self.stream).await?;
+            if line != *expected {
+                return Err(io::Error::other(format!("{line:?} came in place of {expected:?}")));
             }
         }
-    };
-    tokio::time::timeout(TIMEOUT, answer).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-}
-
-async fn question(stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<Seen> {
-    let mut stream = BufReader::new(stream);
-    // At once: a proxy that has to see what is spoken waits for the client's first word.
-    stream.write_all(b"PING\nIS_TLS\nTEST\n").await?;
-    stream.flush().await?;
-    for expected in [GREETING, "PONG"] {
-        let line = answer_line(&mut stream).await?;
-        if line != expected {
-            return Err(io::Error::other(format!("{line:?} came in place of {expected:?}")));
+        let is_tls = answer_line(&mut self.stream).await?;
+        let seen: Seen = serde_json::from_str(&answer_line(&mut self.stream).await?).map_err(io::Error::other)?;
+        if is_tls != seen.tls.to_string() {
+            return Err(io::Error::other(format!("IS_TLS is answered {is_tls:?}, and {seen:?} to TEST")));
         }
+        Ok(seen)
     }
-    let is_tls = answer_line(&mut stream).await?;
-    let seen: Seen = serde_json::from_str(&answer_line(&mut stream).await?).map_err(io::Error::other)?;
-    if is_tls != seen.tls.to_string() {
-        return Err(io::Error::other(format!("IS_TLS is answered {is_tls:?}, and {seen:?} to TEST")));
-    }
-    Ok(seen)
 }
 
 async fn answer_line(stream: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<String> {
@@ -236,13 +262,16 @@ mod tests {
     async fn a_backend_says_who_it_is_with_and_without_tls() {
         let identity = Identity::new("shop", "db", "db-0");
         let plain = StreamEcho::tcp(anywhere(), identity.clone(), None).await.unwrap();
-        let answer = connect(plain.address(), None).await.unwrap();
-        assert_eq!(answer.seen, Seen { identity: identity.clone(), ..Seen::default() });
+        let (_, seen) = Conversation::open(plain.address(), None).await.unwrap();
+        assert_eq!(seen, Seen { identity: identity.clone(), ..Seen::default() });
         let pair = Pair::new(&["db.example"]);
         let tls = StreamEcho::tcp(anywhere(), identity.clone(), Some(&pair)).await.unwrap();
-        let answer = connect(tls.address(), Some("db.example")).await.unwrap();
-        assert_eq!((answer.seen.tls, answer.seen.server_name.as_deref()), (true, Some("db.example")));
-        assert_eq!(answer.certificate, Some(pair.der));
+        let (mut conversation, seen) = Conversation::open(tls.address(), Some("db.example")).await.unwrap();
+        assert_eq!((seen.tls, seen.server_name.as_deref()), (true, Some("db.example")));
+        assert_eq!(conversation.certificate, Some(pair.der));
+        assert_eq!(conversation.ask().await.unwrap(), seen);
+        drop(tls);
+        conversation.ended().await.unwrap();
     }
 
     #[tokio::test]

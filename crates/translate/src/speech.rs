@@ -66,7 +66,7 @@ impl Speech {
     /// The kinds of route that can say what becomes of it.
     pub(crate) fn routes(self) -> Vec<GroupKind> {
         let kinds: &[Kind] = match self {
-            Speech::Http | Speech::Https => &[Kind::HttpRoute],
+            Speech::Http | Speech::Https => &[Kind::HttpRoute, Kind::GrpcRoute],
             // Once TLS has ended it is a connection like any other.
             Speech::Terminate => &[Kind::TlsRoute, Kind::TcpRoute],
             Speech::Passthrough => &[Kind::TlsRoute],
