@@ -363,7 +363,12 @@ impl Session {
         let all = || Fold::of(resources.iter().map(|resource| (&*resource.name, resource.version)));
         let version = if unproven { all() } else { self.books[kind].fold }.to_string();
         let sent = Sent { nonce, epoch: self.target.epoch(), version: version.clone(), changes };
-        self.books[kind].remember(sent, self.limits.max_inflight);
+        if self.protocol == Protocol::Sotw && self.books[kind].subscription.asks_for_nothing() {
+            // Envoy takes the version of this and says nothing upon it.
+            self.books[kind].sent_version.clone_from(&version);
+        } else {
+            self.books[kind].remember(sent, self.limits.max_inflight);
+        }
         let type_url = TypeUrl::Served(kind);
         out.push(Reply::Send(Response { type_url, nonce: nonce.to_string(), version, resources, removed }));
     }

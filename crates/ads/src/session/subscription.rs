@@ -63,6 +63,11 @@ impl Subscription {
         self.wildcard
     }
 
+    /// Whether what was asked for was taken back, all of it.
+    pub(crate) fn asks_for_nothing(&self) -> bool {
+        !self.wildcard && self.names.is_empty()
+    }
+
     /// What is asked for by name.
     pub(crate) fn names(&self) -> &BTreeSet<Name> {
         &self.names
