@@ -250,7 +250,7 @@ impl<'r> RouteParts<'r> {
                 Filter::Rewrite(rewrite) => {
                     (forward.hostname, forward.path) = (rewrite.hostname.clone(), rewrite.path.clone());
                 }
-                Filter::Cors(cors) => forward.cors = Some(cors.clone()),
+                Filter::Cors(cors) => forward.cors = Some(Box::new(cors.clone())),
                 Filter::RequestHeaders(_)
                 | Filter::ResponseHeaders(_)
                 | Filter::Redirect(_)

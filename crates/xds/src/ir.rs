@@ -121,7 +121,7 @@ pub struct Forward {
     /// What brings a client back to the endpoint that it was at.
     pub session: Option<Session>,
     /// Which pages of other origins may ask.
-    pub cors: Option<CorsFact>,
+    pub cors: Option<Box<CorsFact>>,
     /// Whether a WebSocket upgrade is let through.
     pub websocket: bool,
     /// Whether what is forwarded are calls of gRPC: they may last long, and a target that is not there is unavailable.

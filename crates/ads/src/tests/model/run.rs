@@ -120,6 +120,8 @@ pub(super) struct State {
     overdue: u64,
     /// What outlives the stream.
     remembered: Rejections,
+    /// When the connections of replaced listeners are closed at the latest, if there are any.
+    drained_at: Option<Millis>,
 }
 
 /// All that decides what comes next.
@@ -138,8 +140,10 @@ impl fmt::Debug for State {
             reconnects,
             overdue: _,
             remembered,
+            drained_at,
         } = self;
-        write!(f, "{envoy:?}{to_client:?}{to_server:?}{judge:?}{remembered:?}{seals} {rejections} {reconnects}")
+        write!(f, "{envoy:?}{to_client:?}{to_server:?}{judge:?}{remembered:?}{drained_at:?}")?;
+        write!(f, "{seals} {rejections} {reconnects}")
     }
 }
 
@@ -162,6 +166,7 @@ impl State {
             reconnects: setup.reconnects,
             overdue: 0,
             remembered: Rejections::default(),
+            drained_at: None,
         }
     }
 
@@ -241,12 +246,16 @@ impl State {
             }
             Event::Due => {
                 self.now = self.session.deadline().ok_or("nothing falls due")?;
+                self.drain_in_time();
                 self.judge.waited(setup, self.now);
                 let replies = self.session.on_timer(self.now);
                 self.take(setup, replies)?;
             }
-            Event::Halt => self.now = self.session.deadline().ok_or("nothing falls due")? - 1,
-            Event::Drained => self.to_server.extend(self.envoy.drained()),
+            Event::Halt => {
+                self.now = self.session.deadline().ok_or("nothing falls due")? - 1;
+                self.drain_in_time();
+            }
+            Event::Drained => self.drain(),
             Event::Reconnect => {
                 self.reconnects -= 1;
                 let asked = self.to_server.drain(..).filter_map(|it| ResourceType::of_url(it.type_url.as_str()));
@@ -271,13 +280,30 @@ impl State {
         }
     }
 
+    /// The connections of replaced listeners are closed.
+    fn drain(&mut self) {
+        self.drained_at = None;
+        self.to_server.extend(self.envoy.drained());
+    }
+
+    /// No connection drains longer than it may.
+    fn drain_in_time(&mut self) {
+        if self.drained_at.is_some_and(|at| at <= self.now) {
+            self.drain();
+        }
+    }
+
     fn process(&mut self, setup: &Setup, number: usize, verdict: Verdict) -> Result<(), String> {
         let at = self.to_client.iter().position(|it| lane(kind_of(it)) == number);
         let response = at.and_then(|at| self.to_client.remove(at)).ok_or("no response")?;
         if verdict != Verdict::Good {
             self.rejections -= 1;
         }
+        let drained = self.envoy.draining.len();
         let outcome = self.envoy.process(&response, verdict, &setup.catalog);
+        if self.envoy.draining.len() > drained {
+            self.drained_at.get_or_insert(self.now + setup.limits.drain_ms);
+        }
         self.judge.processed(setup, &response, &outcome, self.now)?;
         self.to_server.extend(outcome.requests);
         Ok(())

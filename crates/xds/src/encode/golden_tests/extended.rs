@@ -91,7 +91,7 @@ fn other_origins_are_told_apart_by_scheme_host_and_port() {
         credentials: false,
     };
     let policy = |cors: &CorsFact| {
-        let value = encoded(Forward { cors: Some(cors.clone()), ..forward(vec![target("a", 1)]) });
+        let value = encoded(Forward { cors: Some(Box::new(cors.clone())), ..forward(vec![target("a", 1)]) });
         value["typed_per_filter_config"]["envoy.filters.http.cors"].clone()
     };
     let expected = json!({
