@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tidegate_model::{
     HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name, NamespacedName, PathMatch, Transport, Upstream,
 };
-use tidegate_xds::{Resource, Row, Sealed, Store, Variants, encode, ir};
+use tidegate_xds::{Row, Sealed, Store, Variants, encode, ir};
 
 /// The Gateway that everything here belongs to.
 pub(super) const GATEWAY: &str = "shop/public";
