@@ -129,7 +129,7 @@ fn play(protocol: Protocol, limits: Limits, acts: &[Act], check: impl Fn(&Harnes
     }
     harness.seal(&mut world);
     harness.run();
-    harness.pass(60_000);
+    harness.pass(60_000 + limits.drain_ms);
     check(&harness);
     harness.assert_current();
     let settled = harness.stats();
