@@ -227,8 +227,8 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let losses = rivals::losses(&edges, attachments.clone());
 
         // Routes to entries, uses and status.
-        let known = (routes.clone(), attachments.clone(), losses.clone(), resolutions);
-        let route_inputs = route_inputs(&edges, known, findings.clone());
+        let (attached, lost) = (attachments.clone(), losses.clone());
+        let route_inputs = route_inputs(&edges, routes.clone(), attached, lost, resolutions, findings.clone());
         let lowered = lower::lowered(route_inputs, holds);
 
         // Sockets, and the clusters that their streams use.
@@ -254,7 +254,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let assignments = endpoints::assignments(&edges, wanted, slices);
 
         // Status, from the same rows.
-        let statuses = statuses(&edges, controller, verdicts, (attachments, losses), classes, findings)
+        let statuses = statuses(&edges, controller, verdicts, attachments, losses, classes, findings)
             .concat(edges.carry("status of routes", published.statuses));
 
         let rows = ours
@@ -282,7 +282,8 @@ fn statuses<'s>(
     edges: &Edges,
     controller: Name,
     verdicts: Rows<'s, (NamespacedName, gateways::Verdict)>,
-    (attachments, losses): (Rows<'s, (RouteKey, Attachment)>, Rows<'s, (RouteKey, Loss)>),
+    attachments: Rows<'s, (RouteKey, Attachment)>,
+    losses: Rows<'s, (RouteKey, Loss)>,
     classes: Rows<'s, ClassFact>,
     findings: Rows<'s, FindingRow>,
 ) -> Rows<'s, (ObjectKey, Arc<DerivedStatus>)> {
@@ -304,12 +305,10 @@ fn statuses<'s>(
 /// Everything that a route is lowered from.
 fn route_inputs<'s>(
     edges: &Edges,
-    (routes, attachments, losses, resolutions): (
-        Rows<'s, Arc<RouteFact>>,
-        Rows<'s, (RouteKey, Attachment)>,
-        Rows<'s, (RouteKey, Loss)>,
-        Rows<'s, (RouteKey, (BackendRef, Resolution))>,
-    ),
+    routes: Rows<'s, Arc<RouteFact>>,
+    attachments: Rows<'s, (RouteKey, Attachment)>,
+    losses: Rows<'s, (RouteKey, Loss)>,
+    resolutions: Rows<'s, (RouteKey, (BackendRef, Resolution))>,
     findings: Rows<'s, FindingRow>,
 ) -> Rows<'s, (RouteKey, RouteInput)> {
     edges

@@ -140,7 +140,7 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
         rows.insert(endpoints::cluster(backend));
         rows.insert(endpoints::endpoints(backend, &slices_of(&facts, backend)));
     }
-    statuses(config, &facts, &verdicts, (&attachments, &losses), &mut rows);
+    statuses(config, &facts, &verdicts, &attachments, &losses, &mut rows);
     rows
 }
 
@@ -255,7 +255,8 @@ fn statuses(
     config: &Config,
     facts: &Facts<'_>,
     verdicts: &BTreeMap<NamespacedName, Verdict>,
-    (attachments, losses): (&BTreeMap<RouteKey, Vec<Attachment>>, &BTreeMap<RouteKey, BTreeSet<Loss>>),
+    attachments: &BTreeMap<RouteKey, Vec<Attachment>>,
+    losses: &BTreeMap<RouteKey, BTreeSet<Loss>>,
     rows: &mut BTreeSet<Row>,
 ) {
     let mut attached: BTreeMap<(NamespacedName, Name), BTreeSet<&RouteKey>> = BTreeMap::new();
