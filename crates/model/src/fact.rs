@@ -206,8 +206,7 @@ pub enum RouteKind {
 
 impl RouteKind {
     /// Every kind of route.
-    pub const ALL: [RouteKind; 5] =
-        [RouteKind::Http, RouteKind::Grpc, RouteKind::Tls, RouteKind::Tcp, RouteKind::Udp];
+    pub const ALL: [RouteKind; 5] = [RouteKind::Http, RouteKind::Grpc, RouteKind::Tls, RouteKind::Tcp, RouteKind::Udp];
 
     /// The kind of object.
     #[must_use]

@@ -43,6 +43,9 @@ impl Session {
                         ResourceType::Listener | ResourceType::Table => self.user_steps(kind),
                         ResourceType::Secret => self.secret_steps(),
                     };
+                    if kind == ResourceType::Listener && self.would_repeat_what_waits() {
+                        continue;
+                    }
                     match kind {
                         // A rejection of several would not say which.
                         ResourceType::Secret | ResourceType::Table => {
@@ -160,6 +163,15 @@ impl Session {
             && self.now < self.settled_at()
             && !self.books[ResourceType::Table].is_open()
             && self.books[kind].behind.iter().any(may_be_new)
+    }
+
+    /// State of the world: whether a complete response would hold a listener that waits. The client has it in a form that
+    /// is not known, so it can neither be repeated nor left out.
+    fn would_repeat_what_waits(&self) -> bool {
+        let kind = ResourceType::Listener;
+        let is_unknown =
+            |name: &Name| matches!(self.books[kind].behind.get(name), Some(Held::Unknown | Held::Listed(_)));
+        self.protocol == Protocol::Sotw && self.gates[kind].pins.keys().any(is_unknown)
     }
 
     /// Whether a listener or table waits for a cluster that the client was never sent.
@@ -363,7 +375,7 @@ impl Session {
         let all = || Fold::of(resources.iter().map(|resource| (&*resource.name, resource.version)));
         let version = if unproven { all() } else { self.books[kind].fold }.to_string();
         let sent = Sent { nonce, epoch: self.target.epoch(), version: version.clone(), changes };
-        if self.protocol == Protocol::Sotw && self.books[kind].subscription.asks_for_nothing() {
+        if self.protocol == Protocol::Sotw && resources.is_empty() && self.books[kind].subscription.asks_for_nothing() {
             // Envoy takes the version of this and says nothing upon it.
             self.books[kind].sent_version.clone_from(&version);
         } else {

@@ -119,7 +119,19 @@ fn forward() -> impl Strategy<Value = Forward> {
     let extended = (mirrors(), prop::option::of(retry()), prop::option::of(session()), prop::option::of(cors()));
     (plain, extended).prop_map(
         |((targets, hostname, path, timeout, try_timeout, [websocket, grpc]), (mirrors, retry, session, cors))| {
-            Forward { targets, mirrors, hostname, path, timeout, try_timeout, retry, session, cors: cors.map(Box::new), websocket, grpc }
+            Forward {
+                targets,
+                mirrors,
+                hostname,
+                path,
+                timeout,
+                try_timeout,
+                retry,
+                session,
+                cors: cors.map(Box::new),
+                websocket,
+                grpc,
+            }
         },
     )
 }

@@ -29,6 +29,8 @@ pub(super) struct Judge {
     stopped: BTreeMap<Name, Millis>,
     /// Clusters in use.
     used: BTreeSet<Name>,
+    /// Those of them that are not used by connections of replaced listeners alone.
+    live: BTreeSet<Name>,
     /// Clusters that went out late, since the bound was reached, until they are active and
     /// nothing is on its way.
     overdue: BTreeSet<Name>,
@@ -278,8 +280,12 @@ impl Judge {
             self.overdue.retain(|name| !envoy.is_active(name));
             self.vanished.retain(|name| !envoy.is_active(name));
         }
-        let mut used = BTreeSet::new();
+        let (mut used, mut live) = (BTreeSet::new(), BTreeSet::new());
         for form in envoy.users() {
+            // Nothing new comes to a listener that was replaced: its grace begins with that, not when its connections end.
+            if !envoy.draining.iter().any(|draining| std::ptr::eq(draining, form)) {
+                live.extend(form.names.clusters.iter().cloned());
+            }
             let user = &form.resource.name;
             for cluster in &form.names.clusters {
                 used.insert(cluster.clone());
@@ -293,11 +299,11 @@ impl Judge {
                 }
             }
         }
-        for cluster in self.used.difference(&used) {
+        for cluster in self.live.difference(&live) {
             self.stopped.insert(cluster.clone(), now);
         }
-        self.stopped.retain(|cluster, since| !used.contains(cluster) && now < *since + setup.limits.grace_ms);
-        self.used = used;
+        self.stopped.retain(|cluster, since| !live.contains(cluster) && now < *since + setup.limits.grace_ms);
+        (self.used, self.live) = (used, live);
         self.check_age(setup, envoy, sealed, now)
     }
 
