@@ -97,7 +97,8 @@ fn other_origins_are_told_apart_by_scheme_host_and_port() {
     let expected = json!({
         "@type": "type.googleapis.com/envoy.extensions.filters.http.cors.v3.CorsPolicy",
         "allow_origin_string_match": [
-            { "exact": "https://a.com" }, regex(r"https://[^/:]+\.b\.com:8443"), regex("http://[^/:]+"), regex(".*"),
+            { "exact": "https://a.com" }, regex(r"https\://[^/:]+\.b\.com\:8443"), regex(r"http\://[^/:]+"),
+            regex(".*"),
         ],
         "allow_methods": "GET,PUT",
         "allow_headers": "*",
