@@ -2,7 +2,7 @@
 //! are those that the reference computes from the facts of that epoch; and a cold start from the last state gives
 //! the same rows again. The same with entries that are held, against a reference that remembers as naively.
 //!
-//! `TIDEGATE_SEQUENCES` sets how many histories are played (60 by default), `TIDEGATE_SEED` where they begin.
+//! `TIDEGATE_SEQUENCES` sets how many histories are played (40 by default), `TIDEGATE_SEED` where they begin.
 
 use serde_json::{Value, json};
 use tidegate_engine::{Applied, Config, Core};
@@ -77,7 +77,7 @@ fn histories(workers: usize, share: u64) {
 
 /// Plays the histories, or of every `share` of them one; how many these are.
 fn histories_of(share: u64, play: impl Fn(u64)) -> u64 {
-    let count = (setting("TIDEGATE_SEQUENCES", 60) / share).max(1);
+    let count = (setting("TIDEGATE_SEQUENCES", 40) / share).max(1);
     let from = setting("TIDEGATE_SEED", 0);
     for seed in from..from + count {
         play(seed);

@@ -18,7 +18,7 @@ use tidegate_scenarios::{Oracle, report, rows_of};
 use tidegate_xds::{Row, Sealed};
 
 /// Shuffles of each scenario.
-const SEEDS: u64 = 6;
+const SEEDS: u64 = 4;
 
 /// Shuffles of each row of the Gateway API: there are many, and they are about what follows, not about when.
 const SEEDS_OF_ROWS: u64 = 2;

@@ -122,6 +122,10 @@ impl Gate {
             {
                 uses.accept_up_to(removal);
             }
+            if !uses.wanted {
+                // Let go before it was judged: nothing of it is held.
+                uses.sent.retain(|sent| sent.nonce != nonce);
+            }
             uses.sent.iter_mut().filter(|sent| sent.nonce == nonce).for_each(|sent| sent.rejected = true);
             if uses.sent.iter().filter(|sent| sent.rejected).count() > MAX_REJECTED
                 && let Some(oldest) = uses.sent.iter().position(|sent| sent.rejected)
@@ -129,6 +133,7 @@ impl Gate {
                 uses.sent.remove(oldest);
             }
         }
+        self.forget_unused();
     }
 
     /// The table that the client accepted last, if it is known.

@@ -512,3 +512,27 @@ fn a_client_that_rejects_all_that_it_is_sent_is_sent_it_once_or_few_times() {
         }
     }
 }
+
+/// The delta protocol tells what is let go apart from what is answered, so that the one can overtake the other.
+#[test]
+fn a_table_that_was_let_go_before_its_rejection_keeps_no_cluster() {
+    let mut world = shop();
+    let mut harness = Harness::running(Protocol::Delta, &mut world);
+    harness.envoy.options().rejections.push(reject(RDS, "two", None, false));
+    harness.envoy.options().hold.insert(RDS);
+    world.listeners.insert("other".to_owned(), "two".to_owned());
+    world.route_in("two", "o.example", &["c"]);
+    harness.seal(&mut world);
+    harness.run();
+    assert_eq!(harness.envoy.rejections(), 1);
+    world.listeners.remove("other");
+    world.tables.remove("two");
+    harness.seal(&mut world);
+    harness.run();
+    let answers = harness.envoy.release();
+    harness.to_server.extend(answers);
+    harness.run();
+    harness.pass(60_000);
+    harness.assert_current();
+    assert_eq!(harness.stats().leaving, 0);
+}
