@@ -110,7 +110,11 @@ impl Session {
                     // Tables that we do not have may name any cluster until the client lets go of them.
                     let gone = self.books[kind].subscription.names().iter();
                     let gone: Vec<Name> = gone.filter(|name| self.target.get(kind, name).is_none()).cloned().collect();
-                    gone.iter().for_each(|name| self.gates[kind].begin(name, Accepted::Unknown));
+                    for name in &gone {
+                        self.gates[kind].begin(name, Accepted::Unknown);
+                        // Connections that drain may use it, in a form that a listener which comes back must not serve.
+                        self.books[kind].begin(name, Held::Unknown, None);
+                    }
                 }
             }
         }

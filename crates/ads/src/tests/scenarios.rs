@@ -560,3 +560,28 @@ fn a_listener_that_comes_back_while_its_old_connections_drain_does_not_serve_the
         harness.assert_current();
     }
 }
+
+#[test]
+fn a_listener_that_comes_back_after_a_reconnect_gets_its_table_first_while_old_connections_drain() {
+    for protocol in BOTH {
+        let mut world = shop();
+        world.listeners.insert("other".to_owned(), "other".to_owned());
+        world.route_in("other", "o.example", &["a"]);
+        let mut harness = Harness::running(protocol, &mut world);
+        harness.envoy.options().drains = true;
+        world.listeners.remove("other");
+        world.tables.remove("other");
+        harness.seal(&mut world);
+        harness.run();
+        let sealed = world.seal();
+        harness.reconnect(Some(sealed));
+        harness.run();
+        harness.take_log();
+        world.listeners.insert("other".to_owned(), "other".to_owned());
+        world.route_in("other", "o.example", &["z"]);
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), ["rds other", pick(protocol, "lds http other", "lds other")], "{protocol}");
+        harness.assert_current();
+    }
+}
