@@ -45,8 +45,21 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Starts it all, with nothing published yet.
+    /// Starts it all for a scenario, with nothing published yet.
     pub(crate) async fn set(envoy: &Binary, scenario: &Scenario, sotw: bool, place: Place) -> Self {
+        let mut stage = Stage::bare(envoy, &scenario.name(), gateways(scenario), sotw, place).await;
+        stage.backends = backends(scenario, place).await;
+        stage
+    }
+
+    /// An ADS server with nothing published yet, an Envoy for each Gateway, and no backends.
+    pub(crate) async fn bare(
+        envoy: &Binary,
+        name: &str,
+        gateways: Vec<NamespacedName>,
+        sotw: bool,
+        place: Place,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let ads = listener.local_addr().expect("a bound listener has an address");
         let (seals, sealed) = watch::channel(None);
@@ -69,17 +82,15 @@ impl Stage {
             let served = tidegate_ads::serve(listener, sealed, observe, clock, config, std::future::pending());
             served.await.expect("loopback does not fail");
         });
-        let gateways = gateways(scenario);
         let mut envoys = BTreeMap::new();
         for gateway in &gateways {
             let ads = AdsAddress::Tcp { host: ads.ip().to_string(), port: ads.port() };
             let bootstrap = Bootstrap { sotw, ..Bootstrap::new(gateway.clone(), ads) };
             let options = Options { drain_seconds: 1, log_level: "warning".to_owned(), ..Options::default() };
             let process = Process::start(envoy, &bootstrap.to_yaml(), &options).await;
-            envoys.insert(gateway.clone(), process.unwrap_or_else(|error| panic!("{}: {error}", scenario.name())));
+            envoys.insert(gateway.clone(), process.unwrap_or_else(|error| panic!("{name}: {error}")));
         }
-        let backends = backends(scenario, place).await;
-        let certificates = BTreeMap::new();
+        let (certificates, backends) = (BTreeMap::new(), Backends::default());
         Stage { place, gateways, envoys, seals, clients, vault, certificates, backends, _server: server }
     }
 
@@ -124,7 +135,7 @@ impl Stage {
                 break;
             }
             if Instant::now() > until {
-                let logs = self.envoys.values().map(Process::log_tail).collect::<Vec<_>>().join("\n");
+                let logs = self.logs();
                 return Err(format!("not acknowledged in {PATIENCE:?}: {clients:#?}\n{logs}"));
             }
             tokio::time::sleep(POLL).await;
@@ -133,6 +144,11 @@ impl Stage {
             envoy.wait_live(PATIENCE).await.map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+
+    /// The ends of what the Envoys said.
+    pub(crate) fn logs(&self) -> String {
+        self.envoys.values().map(Process::log_tail).collect::<Vec<_>>().join("\n")
     }
 
     /// What the Envoys rejected since they started.

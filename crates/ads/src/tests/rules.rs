@@ -461,3 +461,23 @@ fn w2_a_cluster_that_a_listener_named_stays_until_its_old_connections_have_drain
         assert_eq!(harness.stats().overdue_pins, 0);
     }
 }
+
+#[test]
+fn w2_what_old_connections_of_a_returning_client_may_use_stays_until_they_have_drained() {
+    let mut world = shop();
+    world.endpoints("t", &["10.0.0.1"]).endpoints("u", &["10.0.0.2"]);
+    world.direct.insert("http".to_owned(), vec!["t".to_owned()]);
+    let limits = Limits { grace_ms: 5_000, drain_ms: 60_000, ..Limits::default() };
+    let mut harness = Harness::running_with(Protocol::Delta, limits, &mut world);
+    world.direct.insert("http".to_owned(), vec!["u".to_owned()]);
+    harness.seal(&mut world);
+    harness.run();
+    harness.reconnect(Some(world.seal()));
+    harness.run();
+    harness.pass(59_999);
+    assert!(harness.envoy.holds(CDS).contains_key("t"));
+    harness.pass(1);
+    assert!(!harness.envoy.holds(CDS).contains_key("t"));
+    harness.assert_clean();
+    harness.assert_current();
+}
