@@ -254,6 +254,7 @@ impl Envoy {
         if kind == ResourceType::Cluster {
             self.expect_endpoints(response, &items);
         }
+        let is_empty = items.is_empty();
         let (good, error) = self.judge(kind, items);
         let channel = self.channel(kind);
         channel.nonce = response.nonce().to_owned();
@@ -272,6 +273,10 @@ impl Envoy {
             (ResourceType::Table, _) => self.apply_named(kind, good),
         }
         self.check_routes();
+        if self.options.protocol == Protocol::Sotw && is_empty && self.asks_for_nothing(kind) {
+            // It takes the version, and says nothing.
+            return Vec::new();
+        }
         self.answer(kind, error, rewarmed)
     }
 

@@ -89,6 +89,8 @@ pub struct Session {
     due: BTreeMap<Name, Millis>,
     /// Clusters that a replaced listener named, and until when its connections may use them.
     draining: BTreeMap<Name, Millis>,
+    /// When the connections have drained that a client which comes back may have from listeners replaced before.
+    all_drained: Millis,
     /// What the client rejects of tables.
     verdicts: BTreeMap<Name, TableVerdict>,
     /// A trial has told something: tables are to be composed anew.
@@ -176,6 +178,7 @@ impl Session {
             owed: BTreeSet::new(),
             due: BTreeMap::new(),
             draining: BTreeMap::new(),
+            all_drained: 0,
             verdicts: BTreeMap::new(),
             recompose_after: false,
             told: Vec::new(),
@@ -402,6 +405,9 @@ impl Session {
                     self.learn_listed(kind, &opening);
                 }
                 self.apply(kind, change);
+                if self.protocol == Protocol::Sotw && self.books[kind].subscription.asks_for_nothing() {
+                    self.books[kind].forget_unanswered();
+                }
             }
         }
     }

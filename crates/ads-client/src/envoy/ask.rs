@@ -85,6 +85,12 @@ impl Envoy {
         })
     }
 
+    /// Whether the server was told of names, and that all of them were let go.
+    pub(super) fn asks_for_nothing(&self, kind: ResourceType) -> bool {
+        let is_named = !matches!(kind, ResourceType::Cluster | ResourceType::Listener);
+        is_named && self.channels[&kind].asked && self.channels[&kind].told.is_empty()
+    }
+
     /// Tells the server what is asked for now, if that changed; `repeat` tells it anyway.
     fn subscribe(&mut self, kind: ResourceType, repeat: bool) -> Option<Request> {
         let wanted = self.wanted(kind);

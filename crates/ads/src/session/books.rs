@@ -278,6 +278,11 @@ impl Books {
         }
     }
 
+    /// The client asks for nothing any more: responses that held nothing, it takes without a word.
+    pub(crate) fn forget_unanswered(&mut self) {
+        self.inflight.retain(|sent| !sent.changes.is_empty());
+    }
+
     /// Takes the responses up to `nonce` out; the last one is the one that has it. Empty if there is none: a stale nonce.
     pub(crate) fn answered(&mut self, nonce: u64) -> Vec<Sent> {
         match self.inflight.iter().position(|sent| sent.nonce == nonce) {

@@ -3,7 +3,7 @@
 use super::books::{Held, Opened, Opening, RejectedResource};
 use super::fold::Fold;
 use super::gate::Accepted;
-use super::target::Target;
+use super::target::{Target, User};
 use super::{Change, Protocol, Rule, Session};
 use tidegate_model::{Name, ResourceType};
 use tidegate_xds::Resource;
@@ -19,12 +19,25 @@ impl Session {
             self.forget_rejections(kind);
         }
         self.brings_listeners |= kind == ResourceType::Listener && opening.is_warm();
+        if kind == ResourceType::Listener && opening.initial.keys().any(|name| self.may_name_clusters(name)) {
+            self.all_drained = self.now + self.limits.drain_ms;
+        }
         match kind {
             ResourceType::Cluster | ResourceType::Listener => self.open_whole(kind, &opening),
             ResourceType::Endpoints => self.open_endpoints(&opening),
             ResourceType::Secret | ResourceType::Table => self.open_named(kind, &opening),
         }
         self.uses_changed = true;
+    }
+
+    /// Whether a listener that the client brings may name clusters itself, so that connections which drain since it was
+    /// replaced use clusters that the client does not say. A state-of-the-world client does not list what it brings; it
+    /// would be kept from every change to a cluster, since a complete response cannot hold what is not known any more.
+    fn may_name_clusters(&self, listener: &Name) -> bool {
+        match self.target.user(ResourceType::Listener, listener) {
+            Some(User::Listener(listener)) => listener.clusters().next().is_some(),
+            Some(User::Table(_)) | None => true,
+        }
     }
 
     /// Clusters or listeners.

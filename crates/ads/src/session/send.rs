@@ -8,7 +8,7 @@ use super::target::User;
 use super::{Protocol, Reply, Response, Rule, Sequencing, Session, TypeUrl};
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeSet;
-use tidegate_model::{Millis, Name, ResourceType};
+use tidegate_model::{Name, ResourceType};
 use tidegate_xds::Resource;
 
 /// One change to be made at the client.
@@ -105,12 +105,11 @@ impl Session {
         let in_use = users.map(|kind| self.gates[kind].clusters_in_use(kind, &self.target));
         self.uses_changed = !settled;
         self.draining.retain(|_, drained| *drained > self.now);
-        let all_drained = self.all_drained();
         let mut due = false;
         for name in leaving {
             let free = |clusters: &Option<BTreeSet<Name>>| clusters.as_ref().is_some_and(|all| !all.contains(&name));
             if settled && known && in_use.iter().all(free) {
-                let drained = self.draining.get(&name).copied().unwrap_or_default().max(all_drained);
+                let drained = self.draining.get(&name).copied().unwrap_or_default().max(self.all_drained);
                 let at = self.due.entry(name).or_insert(drained.max(self.now + self.limits.grace_ms));
                 due |= *at <= self.now;
             } else {
@@ -118,14 +117,6 @@ impl Session {
             }
         }
         due
-    }
-
-    /// When the connections have drained that a client which comes back may have from listeners replaced before: which
-    /// clusters these use, it does not say. A state-of-the-world client would be kept from every change to a cluster for
-    /// so long, since a complete response cannot hold what is not known any more.
-    fn all_drained(&self) -> Millis {
-        let waits = self.brings_listeners && self.protocol == Protocol::Delta;
-        if waits { self.started.unwrap_or_default() + self.limits.drain_ms } else { 0 }
     }
 
     fn is_eager(&self) -> bool {

@@ -231,6 +231,10 @@ impl Envoy {
         }
         let rewarmed = self.apply(kind, response, verdict, catalog, &mut outcome);
         self.promote();
+        if self.protocol == Protocol::Sotw && response.resources.is_empty() && self.asks_for_nothing(kind) {
+            // It takes the version, and says nothing.
+            return outcome;
+        }
         outcome.requests = self.answer(kind, error, rewarmed);
         outcome
     }

@@ -188,6 +188,9 @@ impl State {
             };
             match events.iter().find(plain) {
                 Some(event) => self.step(setup, *event)?,
+                None if self.session.stats().types.iter().any(|kind| kind.pending > 0) => {
+                    return Err("at rest, and a response is taken for one that has yet to be answered".to_owned());
+                }
                 None => return Ok(()),
             }
         }

@@ -20,6 +20,12 @@ impl Envoy {
         }
     }
 
+    /// Whether the server was told of names, and that all of them were let go.
+    pub(super) fn asks_for_nothing(&self, kind: ResourceType) -> bool {
+        let channel = &self.channels[kind as usize];
+        is_named(kind) && channel.asked && channel.told.is_empty()
+    }
+
     /// The first request of a type on this stream.
     pub(super) fn first(&mut self, kind: ResourceType) -> Request {
         let wanted = self.wanted(kind);
