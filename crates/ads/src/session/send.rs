@@ -154,15 +154,15 @@ impl Session {
     /// which a new listener would then serve in its old form. It says so right after it asked for listeners, if it has any.
     pub(super) fn listeners_wait(&self) -> bool {
         let kind = ResourceType::Listener;
-        let may_be_new = |(name, held): (&Name, &Held)| match (held, self.target.user(kind, name)) {
-            (Held::Nothing | Held::Unknown, Some(User::Listener(listener))) => !listener.tables.is_empty(),
-            (Held::Nothing | Held::Unknown | Held::Listed(_) | Held::Form(_), _) => false,
+        let names_table = |name: &Name| match self.target.user(kind, name) {
+            Some(User::Listener(listener)) => !listener.tables.is_empty(),
+            Some(User::Table(_)) | None => false,
         };
         self.brings_listeners
             && !self.is_eager()
             && self.now < self.settled_at()
             && !self.books[ResourceType::Table].is_open()
-            && self.books[kind].behind.iter().any(may_be_new)
+            && self.books[kind].behind.keys().any(|name| self.may_be_new(kind, name) && names_table(name))
     }
 
     /// State of the world: whether a complete response would hold a listener that waits. The client has it in a form that
@@ -188,15 +188,20 @@ impl Session {
             && books.holds(name, wanted)
     }
 
-    /// Tables of a listener that is new to the client which it still has from another time, as connections that drain do:
-    /// the listener would serve what they say until it is told better.
+    /// Tables of a listener that is, or may be, new to the client which it still has from another time, as connections that
+    /// drain do: the listener would serve what they say until it is told better.
     fn stale_tables(&self, kind: ResourceType, name: &Name, user: &User) -> BTreeSet<Name> {
         match user {
-            User::Listener(listener) if !self.books[kind].holds(name, Some(user.resource())) => {
+            User::Listener(listener) if self.may_be_new(kind, name) => {
                 listener.tables.iter().filter(|table| self.is_stale(table)).cloned().collect()
             }
             User::Listener(_) | User::Table(_) => BTreeSet::new(),
         }
+    }
+
+    /// Whether the client may hold nothing under this name. A state-of-the-world client does not say what it holds.
+    fn may_be_new(&self, kind: ResourceType, name: &Name) -> bool {
+        matches!(self.books[kind].behind.get(name), Some(Held::Nothing | Held::Unknown))
     }
 
     /// Whether the client has a table in another form than it shall, and will be told.
