@@ -23,6 +23,9 @@ const METHOD: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/Del
 /// Rounds of `churn`.
 const ROUNDS: usize = 3;
 
+/// How often a client tries. Of tens of thousands of connections a minute the system may reset some.
+const TRIES: usize = 5;
+
 /// Runs what the arguments say: mode, address, Gateway, number of clients, how many of them connect at once.
 pub(crate) fn run(arguments: &[String]) {
     let [mode, address, gateway, count, together] = arguments else { panic!("not the arguments of clients") };
@@ -92,7 +95,7 @@ async fn churn(place: &Place, count: usize, together: usize) {
 
 /// Asks for everything and reads nothing.
 async fn silent(place: &Place) {
-    let stream = Stream::open(place).await;
+    let stream = Stream::open(place).await.expect("it is let in");
     let names = Vec::new();
     stream.ask(DeltaDiscoveryRequest { node: None, ..request(Endpoints.url(), names, "") }).await;
     say();
@@ -105,9 +108,12 @@ async fn some(place: &Place, count: usize) -> Vec<Stream> {
     for _ in 0..count {
         let place = place.clone();
         tasks.spawn(async move {
-            let mut stream = Stream::open(&place).await;
-            stream.boot().await;
-            stream
+            for _ in 1..TRIES {
+                if let Ok(stream) = Stream::booted(&place).await {
+                    return stream;
+                }
+            }
+            Stream::booted(&place).await.expect("a client that tries again is let in")
         });
     }
     tasks.join_all().await
@@ -130,40 +136,49 @@ fn request(type_url: &str, subscribe: Vec<String>, nonce: &str) -> DeltaDiscover
 }
 
 impl Stream {
+    /// One that has everything.
+    async fn booted(place: &Place) -> Result<Self, Status> {
+        let mut stream = Stream::open(place).await?;
+        stream.boot().await?;
+        Ok(stream)
+    }
+
     /// Opens a stream and asks for clusters.
-    async fn open(place: &Place) -> Self {
+    async fn open(place: &Place) -> Result<Self, Status> {
         // The window that HTTP/2 has by default: what a client does not read waits at the server.
         let endpoint = Endpoint::from_shared(place.address.clone()).expect("an address");
         let endpoint = endpoint.initial_stream_window_size(65_535);
-        let channel = endpoint.connect().await.expect("the server takes connections");
+        let unavailable = |error: tonic::transport::Error| Status::unavailable(error.to_string());
+        let channel = endpoint.connect().await.map_err(unavailable)?;
         let mut grpc = tonic::client::Grpc::new(channel.clone()).max_decoding_message_size(1 << 30);
-        grpc.ready().await.expect("the server lives");
+        grpc.ready().await.map_err(unavailable)?;
         let (requests, receiver) = mpsc::channel(16);
         let node = Node { id: "bench".to_owned(), cluster: place.gateway.clone(), ..Node::default() };
         let first = DeltaDiscoveryRequest { node: Some(node), ..request(Cluster.url(), Vec::new(), "") };
         requests.send(first).await.expect("there is room");
         let path = http::uri::PathAndQuery::from_static(METHOD);
         let asked = tonic::Request::new(ReceiverStream::new(receiver));
-        let responses =
-            grpc.streaming(asked, path, MessageCodec(PhantomData)).await.expect("it is let in").into_inner();
-        Stream { requests, responses, _channel: channel }
+        let responses = grpc.streaming(asked, path, MessageCodec(PhantomData)).await?.into_inner();
+        Ok(Stream { requests, responses, _channel: channel })
     }
 
     /// Takes all clusters and all endpoints.
-    async fn boot(&mut self) {
-        let clusters = self.next().await;
+    async fn boot(&mut self) -> Result<(), Status> {
+        let clusters = self.next().await?;
         let names: Vec<String> = clusters.resources.into_iter().map(|resource| resource.name).collect();
         let mut left = names.len();
         self.ask(request(Endpoints.url(), names, "")).await;
         while left > 0 {
-            left = left.saturating_sub(self.next().await.resources.len());
+            left = left.saturating_sub(self.next().await?.resources.len());
         }
+        Ok(())
     }
 
-    async fn next(&mut self) -> DeltaDiscoveryResponse {
-        let response = self.responses.message().await.expect("the stream goes on").expect("the stream goes on");
+    async fn next(&mut self) -> Result<DeltaDiscoveryResponse, Status> {
+        let ended = || Status::unavailable("the stream ended");
+        let response = self.responses.message().await?.ok_or_else(ended)?;
         self.accept(&response).await;
-        response
+        Ok(response)
     }
 
     async fn accept(&self, response: &DeltaDiscoveryResponse) {
