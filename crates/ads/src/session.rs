@@ -341,10 +341,14 @@ impl Session {
     fn take_answer(&mut self, kind: ResourceType, nonce: &str, error: Option<String>, out: &mut Vec<Reply>) {
         let Ok(nonce) = nonce.parse::<u64>() else { return };
         let mut answered = self.books[kind].answered(nonce);
-        let Some(last) = answered.pop() else { return };
-        // Requests come in the order in which responses were processed: who answers this one has accepted the earlier.
-        for sent in answered {
-            self.accept(kind, &sent);
+        let Some(mut last) = answered.pop() else { return };
+        if error.is_some() && self.is_whole(kind) {
+            // While a cluster warms only the last response is answered, and it holds whatever the earlier ones brought:
+            // who is to blame may have come with any of them.
+            answered.into_iter().rev().for_each(|earlier| last.absorb(earlier));
+        } else {
+            // Requests come in the order in which responses were processed: who answers this one has accepted the earlier.
+            answered.iter().for_each(|sent| self.accept(kind, sent));
         }
         match error {
             None => {
@@ -354,6 +358,11 @@ impl Session {
             }
             Some(detail) => out.push(Reply::Observe(self.reject(kind, last, &detail))),
         }
+    }
+
+    /// Whether each response of this type holds everything.
+    fn is_whole(&self, kind: ResourceType) -> bool {
+        self.protocol == Protocol::Sotw && matches!(kind, ResourceType::Cluster | ResourceType::Listener)
     }
 
     fn accept(&mut self, kind: ResourceType, sent: &Sent) {

@@ -63,6 +63,20 @@ pub(crate) struct Sent {
     pub(crate) changes: Vec<SentChange>,
 }
 
+impl Sent {
+    /// Counts an earlier response as part of this one.
+    pub(crate) fn absorb(&mut self, earlier: Sent) {
+        let places = self.changes.iter().enumerate().map(|(place, change)| (change.name.clone(), place));
+        let places: BTreeMap<Name, usize> = places.collect();
+        for change in earlier.changes {
+            match places.get(&change.name) {
+                Some(place) => self.changes[*place].before = change.before,
+                None => self.changes.push(change),
+            }
+        }
+    }
+}
+
 /// One change that a response makes at the client.
 #[derive(Clone, Debug)]
 pub(crate) struct SentChange {
@@ -189,6 +203,11 @@ impl Books {
         self.rejected.get(name)?.iter().find(|rejected| rejected.version == wanted.version)
     }
 
+    /// Whether the resource was rejected in this version.
+    pub(crate) fn has_rejected(&self, name: &Name, version: Version) -> bool {
+        self.rejected.get(name).is_some_and(|all| all.iter().any(|rejected| rejected.version == version))
+    }
+
     /// Parks what was rejected.
     pub(crate) fn park(&mut self, name: &Name, rejected: RejectedResource) {
         let all = self.rejected.entry(name.clone()).or_default();
@@ -267,14 +286,7 @@ impl Books {
             && let Some(oldest) = self.inflight.pop_front()
             && let Some(next) = self.inflight.front_mut()
         {
-            let mut newer: BTreeMap<Name, usize> = BTreeMap::new();
-            newer.extend(next.changes.iter().enumerate().map(|(index, change)| (change.name.clone(), index)));
-            for change in oldest.changes {
-                match newer.get(&change.name) {
-                    Some(index) => next.changes[*index].before = change.before,
-                    None => next.changes.push(change),
-                }
-            }
+            next.absorb(oldest);
         }
     }
 

@@ -12,11 +12,13 @@ pub(crate) struct Halving<K> {
     suspects: BTreeSet<K>,
     /// Whether one of them at least is bad, as far as is known. If not, the last one is tried too before it is blamed.
     certain: bool,
+    /// Some were let go since the last rejection: the trial under way may hold all who are left, and be one all the same.
+    fewer: bool,
 }
 
 impl<K> Default for Halving<K> {
     fn default() -> Self {
-        Halving { suspects: BTreeSet::new(), certain: true }
+        Halving { suspects: BTreeSet::new(), certain: true, fewer: false }
     }
 }
 
@@ -36,18 +38,19 @@ impl<K: Ord + Clone> Halving<K> {
     /// there is no way to tell.
     pub(crate) fn rejected(&mut self, tried: BTreeSet<K>, with_others: bool) -> BTreeSet<K> {
         if self.suspects.is_empty() {
-            *self = Halving { suspects: tried, certain: !with_others };
+            *self = Halving { suspects: tried, certain: !with_others, fewer: false };
             return self.culprit();
         }
         let common: BTreeSet<K> = tried.intersection(&self.suspects).cloned().collect();
         if common.is_empty() {
             return tried;
         }
+        let fewer = std::mem::take(&mut self.fewer);
         if with_others && common.len() == self.suspects.len() {
             self.certain = false;
             return BTreeSet::new();
         }
-        if common.len() == self.suspects.len() {
+        if !fewer && common.len() == self.suspects.len() {
             return std::mem::take(self).suspects;
         }
         self.certain |= common == tried && !with_others;
@@ -66,7 +69,9 @@ impl<K: Ord + Clone> Halving<K> {
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(&K) -> bool) {
         let before = self.suspects.len();
         self.suspects.retain(is_wanted);
-        self.certain &= self.suspects.len() == before;
+        if self.suspects.len() < before {
+            (self.certain, self.fewer) = (false, true);
+        }
     }
 
     fn culprit(&mut self) -> BTreeSet<K> {
@@ -138,6 +143,17 @@ mod tests {
         assert_eq!(halving.rejected(BTreeSet::from([1]), true), BTreeSet::new());
         assert_eq!(halving.rejected(BTreeSet::from([1]), true), BTreeSet::new());
         assert_eq!(halving.trial(), BTreeSet::from([1]));
+    }
+
+    #[test]
+    fn a_trial_that_holds_all_who_are_left_convicts_nobody_yet() {
+        let mut halving = Halving::default();
+        halving.rejected(BTreeSet::from([1, 2, 3]), false);
+        assert_eq!(halving.trial(), BTreeSet::from([1, 2]));
+        halving.retain(|key| *key != 3);
+        assert_eq!(halving.rejected(BTreeSet::from([1, 2]), false), BTreeSet::new());
+        assert_eq!(halving.trial(), BTreeSet::from([1]));
+        assert_eq!(halving.accepted(&BTreeSet::from([1])), BTreeSet::from([2]));
     }
 
     /// Whatever is rejected, the suspects get fewer.

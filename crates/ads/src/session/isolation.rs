@@ -10,7 +10,7 @@ use super::books::{Held, RejectedResource, Sent, SentChange};
 use super::rejection;
 use super::tables::{EntryForm, RejectedEntry};
 use super::target::Target;
-use super::{Protocol, Reply, Rule, Session};
+use super::{Reply, Rule, Session};
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_model::{Name, Observation, Refusal, ResourceType};
 
@@ -99,7 +99,7 @@ impl Session {
         carried: impl Iterator<Item = &'a Name> + Clone,
     ) -> Blame {
         let books = &self.books[kind];
-        let whole = self.protocol == Protocol::Sotw && matches!(kind, ResourceType::Cluster | ResourceType::Listener);
+        let whole = self.is_whole(kind);
         // Sent before the last answer was known: a complete response repeats what was rejected, that explains it; and what
         // is tried by now it does not tell.
         let stale = sent.nonce < books.judged_below;
@@ -142,8 +142,31 @@ impl Session {
         if self.books[kind].rebase(&name, &before) {
             return None;
         }
-        let wanted = self.target.get(kind, &name);
-        self.books[kind].put(&name, before, wanted);
+        let is_convicted = is_blamed && !blame.nothing_applied;
+        let whole = self.is_whole(kind);
+        let by_name = matches!(kind, ResourceType::Secret | ResourceType::Table);
+        let let_go = by_name && !self.books[kind].subscription.covers(&name);
+        match self.books[kind].inflight.front_mut() {
+            Some(later) if whole && !is_convicted => {
+                // It is repeated there, and comes with that if that is accepted.
+                let is_new = matches!(before, Held::Nothing | Held::Unknown);
+                later.changes.push(SentChange { name: name.clone(), version, before });
+                if kind == ResourceType::Cluster && version.is_some() {
+                    self.await_endpoints(&name, is_new);
+                }
+            }
+            // Let go before it was judged.
+            Some(_) | None if let_go => {}
+            Some(_) | None => {
+                let wanted = self.target.get(kind, &name);
+                self.books[kind].put(&name, before, wanted);
+            }
+        }
+        let as_wanted = self.target.get(kind, &name).map(|wanted| wanted.version) == version;
+        if kind == ResourceType::Endpoints && self.is_refused(kind, &name) && !as_wanted {
+            // What was sent in place of what it rejects may have been lost with the rest, and a cluster warms until it comes.
+            self.owed.insert(name.clone());
+        }
         let version = version.filter(|_| is_blamed)?;
         let is_wanted = self.target.get(kind, &name).is_some_and(|wanted| wanted.version == version);
         match kind {

@@ -213,10 +213,15 @@ impl Session {
         has && !books.is_parked(table, wanted) && (books.behind.contains_key(table) || books.superseded(table))
     }
 
-    /// Whether the client rejects the cluster: then it will have none, and nothing is to be waited for.
-    fn is_refused(&self, name: &Name) -> bool {
-        let wanted = self.target.get(ResourceType::Cluster, name);
-        wanted.is_some_and(|wanted| self.books[ResourceType::Cluster].is_parked(name, wanted))
+    /// Whether the client rejects what it shall have under this name. A cluster it will not have: nothing is to be waited for.
+    pub(super) fn is_refused(&self, kind: ResourceType, name: &Name) -> bool {
+        self.target.get(kind, name).is_some_and(|wanted| self.books[kind].is_parked(name, wanted))
+    }
+
+    /// Whether a cluster that is wanted no more will never be proven usable: it was not sent, or its endpoints were rejected.
+    fn is_lost(&self, cluster: &Name) -> bool {
+        let is_proving = self.waiting.get(cluster) != Some(&None) || self.owed.contains(cluster);
+        self.target.get(ResourceType::Cluster, cluster).is_none() && !(self.holds_cluster(cluster) && is_proving)
     }
 
     /// Whether the client can use the cluster at once.
@@ -252,11 +257,12 @@ impl Session {
             let owed = self.owed.contains(name);
             let form = if let Some(rejected) = books.rejection(name, wanted) {
                 // The cluster warms anew and needs endpoints: the last ones that the client accepted.
-                match (books.behind.get(name), &rejected.kept) {
-                    (Some(Held::Form(accepted)), _) | (_, Some(accepted)) if owed => accepted.clone(),
+                let good = |form: &&Resource| !books.has_rejected(name, form.version);
+                match books.behind.get(name).and_then(Held::form).or(rejected.kept.as_ref()).filter(good) {
+                    Some(accepted) if owed => accepted.clone(),
                     // Without any it would warm for ever.
-                    _ if owed => empty_assignment(name.clone()),
-                    _ => return None,
+                    None if owed => empty_assignment(name.clone()),
+                    Some(_) | None => return None,
                 }
             } else if owed || books.subscription.covers(name) {
                 wanted.clone()
@@ -307,8 +313,14 @@ impl Session {
                 && (self.protocol == Protocol::Sotw || books.subscription.names().contains(&name));
             return (!explicit).then_some(Step { name, form: None, user: None });
         };
+        if self.gates[kind].pins.get(&name).is_some_and(|pin| pin.needs.iter().any(|cluster| self.is_lost(cluster))) {
+            self.gates[kind].pins.remove(&name);
+        }
         if let Some(pin) = self.gates[kind].pins.get(&name) {
-            let ready = pin.needs.iter().all(|cluster| self.is_usable(cluster) || self.is_refused(cluster))
+            let ready = pin
+                .needs
+                .iter()
+                .all(|cluster| self.is_usable(cluster) || self.is_refused(ResourceType::Cluster, cluster))
                 && !pin.tables.iter().any(|table| self.is_stale(table));
             if !ready && pin.deadline > self.now {
                 return None;
@@ -321,7 +333,7 @@ impl Session {
             return None;
         }
         let mut needs = user.clusters_beyond(self.gates[kind].newest(&name));
-        needs.retain(|cluster| !self.is_usable(cluster) && !self.is_refused(cluster));
+        needs.retain(|cluster| !self.is_usable(cluster) && !self.is_refused(ResourceType::Cluster, cluster));
         let tables = self.stale_tables(kind, &name, &user);
         if (needs.is_empty() && tables.is_empty()) || self.is_eager() || !self.has(Rule::AddBeforeUse) {
             return Some(Step { name, form: Some(user.resource().clone()), user: Some(user) });
@@ -369,7 +381,7 @@ impl Session {
         let mut unproven = false;
         if self.protocol == Protocol::Sotw {
             removed.clear();
-            if matches!(kind, ResourceType::Cluster | ResourceType::Listener) {
+            if self.is_whole(kind) {
                 unproven = self.books[kind].behind.values().any(|held| matches!(held, Held::Unknown | Held::Listed(_)));
                 resources = self.whole(kind, &mut changes);
             }
@@ -412,12 +424,8 @@ impl Session {
         match kind {
             ResourceType::Cluster if step.form.is_none() => self.forget_cluster(name),
             ResourceType::Cluster => {
-                let rewarms = before == Held::Nothing || self.has(Rule::Rewarm);
-                if rewarms && self.target.get(ResourceType::Endpoints, name).is_some() {
-                    self.owed.insert(name.clone());
-                    if matches!(before, Held::Nothing | Held::Unknown) {
-                        self.waiting.insert(name.clone(), None);
-                    }
+                if before == Held::Nothing || self.has(Rule::Rewarm) {
+                    self.await_endpoints(name, matches!(before, Held::Nothing | Held::Unknown));
                 }
             }
             ResourceType::Endpoints => self.endpoints_sent(name, nonce),
@@ -428,6 +436,16 @@ impl Session {
             }
         }
         SentChange { name: name.clone(), version, before }
+    }
+
+    /// A cluster was sent: its endpoints follow. One that is, or may be, new to the client waits to be proven usable.
+    pub(super) fn await_endpoints(&mut self, cluster: &Name, is_new: bool) {
+        if self.target.get(ResourceType::Endpoints, cluster).is_some() {
+            self.owed.insert(cluster.clone());
+            if is_new {
+                self.waiting.insert(cluster.clone(), None);
+            }
+        }
     }
 
     /// The endpoints of a cluster, or that there are none, follow the cluster; accepting them proves it usable.

@@ -167,8 +167,8 @@ impl Envoy {
         let kind = kind_of(response);
         let mut verdicts = Vec::new();
         if let (ResourceType::Table, [table]) = (kind, &response.resources[..]) {
-            let held = self.tables.get(&table.name).and_then(Option::as_ref);
-            let new = |entry: &Version| held.is_none_or(|held| !held.names.entries.contains(entry));
+            // What is good in one table is good in all.
+            let new = |entry: &Version| !self.tables.values().flatten().any(|held| held.names.entries.contains(entry));
             let entries = (0..)
                 .zip(&catalog.form(kind, table).names.entries)
                 .filter(|(_, entry)| new(entry))

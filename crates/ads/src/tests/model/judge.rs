@@ -293,7 +293,9 @@ impl Judge {
                     || self.overdue.contains(cluster)
                     || self.vanished.contains(cluster)
                     || self.late.contains(cluster)
-                    || self.rejected.contains(&(ResourceType::Cluster, cluster.clone()));
+                    || self.rejected.contains(&(ResourceType::Cluster, cluster.clone()))
+                    || is_bad(setup, envoy, sealed, (ResourceType::Cluster, cluster))
+                        && self.rejected.insert((ResourceType::Cluster, cluster.clone()));
                 if !excused {
                     return Err(format!("{user} is in use and names cluster {cluster}, which is not usable"));
                 }
@@ -337,13 +339,15 @@ impl Judge {
 
     /// Nothing is on its way and nothing falls due: the client holds what is sealed, but for what it rejected.
     pub(super) fn check_rest(&self, setup: &Setup, envoy: &Envoy, sealed: &Sealed) -> Result<(), String> {
-        let is_bad = |kind: ResourceType, name: &Name| {
-            let bad = envoy.bad.get(&(kind, name.clone()));
-            let wanted = setup.resource(sealed, kind, name);
-            bad.is_some_and(|bad| wanted.is_some_and(|wanted| bad.version == wanted.version))
+        let is_bad = |kind, name: &Name| is_bad(setup, envoy, sealed, (kind, name));
+        // A secret that it rejects is not sent again, so a listener that names it may never be ready.
+        let is_bad_listener = |name: &Name| {
+            let form = setup.resource(sealed, ResourceType::Listener, name);
+            let names = form.map(|form| setup.catalog.form(ResourceType::Listener, &form).names);
+            is_bad(ResourceType::Listener, name)
+                || names.is_some_and(|names| names.secrets.iter().any(|secret| is_bad(ResourceType::Secret, secret)))
         };
-        let bad_listener =
-            setup.names(sealed, ResourceType::Listener).iter().any(|it| is_bad(ResourceType::Listener, it));
+        let bad_listener = setup.names(sealed, ResourceType::Listener).iter().any(is_bad_listener);
         for kind in ResourceType::ALL {
             let wanted: BTreeMap<Name, String> = setup
                 .names(sealed, kind)
@@ -368,7 +372,7 @@ impl Judge {
                         }
                         ResourceType::Table => bad_listener || self.is_healed(setup, envoy, sealed, name),
                         ResourceType::Secret => bad_listener,
-                        ResourceType::Listener => false,
+                        ResourceType::Listener => is_bad_listener(name),
                     };
                 if !excused {
                     let (held, wanted) = (held.get(name), wanted.get(name));
@@ -391,6 +395,13 @@ impl Judge {
         envoy.rejects_entry(&wanted)
             && wanted.names.entries.iter().all(|entry| envoy.bad_entries.contains(entry) || has(entry))
     }
+}
+
+/// Whether the client rejected what it shall have under this name. It is not sent again.
+fn is_bad(setup: &Setup, envoy: &Envoy, sealed: &Sealed, (kind, name): (ResourceType, &Name)) -> bool {
+    let bad = envoy.bad.get(&(kind, name.clone()));
+    let wanted = setup.resource(sealed, kind, name);
+    bad.is_some_and(|bad| wanted.is_some_and(|wanted| bad.version == wanted.version))
 }
 
 fn held(envoy: &Envoy, kind: ResourceType) -> BTreeMap<Name, String> {

@@ -116,6 +116,7 @@ fn play(protocol: Protocol, limits: Limits, trouble: Trouble, seed: u64) {
     let mut setup = Setup::new(protocol, limits, seals);
     (setup.rejections, setup.reconnects, setup.halts) = (trouble.rejections, trouble.reconnects, true);
     setup.max_tries = 5;
+    setup.breaks_rules = false;
     let pace = [1, 4, 16][dice.roll(3)];
     let start = State::cold(&setup);
     let mut state = start.clone();
@@ -161,4 +162,9 @@ fn a_client_of_any_pace_is_never_served_wrong() {
 fn a_client_that_reconnects_is_served_right() {
     play_all(&[Protocol::Delta], &[PATIENT, QUICK], Trouble { rejections: 0, reconnects: 4 });
     play_all(&BOTH, &[Limits::default()], Trouble { rejections: 0, reconnects: 4 });
+}
+
+#[test]
+fn a_client_that_rejects_now_and_then_is_served_right() {
+    play_all(&BOTH, &[PATIENT, Limits::default()], Trouble { rejections: 2, reconnects: 0 });
 }
