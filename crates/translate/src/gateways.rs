@@ -1,35 +1,52 @@
-//! Gateways of our classes, and the verdict on each of their listeners.
+//! Gateways of our classes with their ListenerSets, and the verdict on each of their listeners.
 //!
-//! Two views of one verdict leave here: [`GatewayState`] for status, and the listeners alone for attachment, so that
-//! an edit that changes no listener re-derives no route.
+//! Two views of one verdict leave here: [`GatewayState`] for status, and the listeners alone for attachment, apart for
+//! the Gateway and each ListenerSet, so that an edit re-derives the routes of those alone whose listeners it changes.
 
-use crate::certificates::Resolution;
+use crate::certificates::{CertificateAsk, Resolution};
 use crate::edges::Edges;
+use crate::labels::Labels;
 use crate::lookup::{Rows, lookup};
-use crate::speech::Speech;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate_model::{CertificateRef, ClassFact, Finding, GatewayFact, Name, NamespacedName, Reason};
-use tidegate_xds::ir::Family;
+use tidegate_model::{
+    CertificateRef, ClassFact, Finding, GatewayFact, ListenerSetFact, Name, NamespacedName, ObjectKey, Reason,
+};
 
 mod certificates;
 mod listeners;
+mod parents;
 mod rows;
 
 pub(crate) use certificates::Certificates;
+use certificates::Found;
+use listeners::Held;
+#[cfg(test)]
+pub(crate) use listeners::isolate;
 pub(crate) use listeners::{ListenerProblem, ListenerState};
+pub(crate) use parents::ParentState;
 pub(crate) use rows::rows;
 
-/// A Gateway of ours, looked at by itself.
+/// A Gateway of ours, with the verdict on it and on its ListenerSets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct GatewayState {
     pub(crate) fact: Arc<GatewayFact>,
-    /// Why the Gateway is not accepted, if it is not. Then none of its listeners is usable.
-    pub(crate) refused: Option<(Reason, Name)>,
-    pub(crate) listeners: Arc<Vec<ListenerState>>,
-    /// The certificates of each listener. Apart from the listeners, so that a rotation re-derives no route.
-    pub(crate) certificates: Arc<Vec<Certificates>>,
+    /// The Gateway by itself.
+    pub(crate) own: ParentState,
+    /// Its ListenerSets in the order of precedence, those that are refused too.
+    pub(crate) sets: Vec<ParentState>,
+}
+
+impl GatewayState {
+    /// The Gateway, then its ListenerSets.
+    pub(crate) fn parents(&self) -> impl Iterator<Item = &ParentState> {
+        std::iter::once(&self.own).chain(&self.sets)
+    }
+
+    /// The listeners of all of them, with their certificates: what the proxies of the Gateway serve.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = (&ListenerState, &Certificates)> {
+        self.parents().flat_map(|parent| parent.listeners.iter().zip(&*parent.certificates))
+    }
 }
 
 /// What is known of the class that a Gateway names.
@@ -43,13 +60,18 @@ pub(crate) enum ClassState {
     Ours(bool),
 }
 
-/// What becomes of a Gateway.
+/// What becomes of a Gateway and of the ListenerSets that name it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Verdict {
     /// It is ours.
     Ours(GatewayState),
-    /// It names a class that does not exist: all there is to say is that.
-    NoClass(Finding),
+    /// There is nothing to serve.
+    Nothing {
+        /// The Gateway names a class that does not exist: all there is to say is that.
+        no_class: Option<Finding>,
+        /// ListenerSets without a Gateway of ours.
+        sets: Vec<Arc<ListenerSetFact>>,
+    },
 }
 
 /// A Gateway that is not a foreign controller's.
@@ -64,7 +86,10 @@ pub(crate) struct Candidate {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Part {
     Candidate(Candidate),
-    Certificate(CertificateRef, Resolution),
+    /// A ListenerSet that names it, with the labels of its namespace.
+    Set(Arc<ListenerSetFact>, Labels),
+    /// What a certificate reference of the Gateway or of a ListenerSet leads to.
+    Certificate(ObjectKey, CertificateRef, Resolution),
 }
 
 /// Every Gateway that is not a foreign controller's.
@@ -83,28 +108,39 @@ pub(crate) fn candidates<'s>(
         .join_core(states.arrange_by_key_named("class states"), |_class, gateway, state| candidate(gateway, state))
 }
 
-/// The verdict on each of them.
+/// The verdict on each Gateway that is one of them or is named by a ListenerSet.
 pub(crate) fn judge<'s>(
     edges: &Edges,
     candidates: Rows<'s, (NamespacedName, Candidate)>,
-    certificates: Rows<'s, (NamespacedName, (CertificateRef, Resolution))>,
+    sets: Rows<'s, (Arc<ListenerSetFact>, Labels)>,
+    certificates: Rows<'s, (CertificateAsk, Resolution)>,
 ) -> Rows<'s, (NamespacedName, Verdict)> {
     let candidates = candidates.map(|(gateway, candidate)| (gateway, Part::Candidate(candidate)));
-    let certificates = certificates.map(|(gateway, (target, found))| (gateway, Part::Certificate(target, found)));
-    candidates.concat(edges.carry("certificates to Gateways", certificates)).reduce_named(
-        "gateways",
-        |_gateway, input, output| {
+    let sets = sets.map(|(set, labels)| (set.gateway.clone(), Part::Set(set, labels)));
+    let certificates = certificates.map(|(ask, found)| (ask.gateway, Part::Certificate(ask.owner, ask.target, found)));
+    candidates
+        .concat(edges.carry("ListenerSets to Gateways", sets))
+        .concat(edges.carry("certificates to Gateways", certificates))
+        .reduce_named("gateways", |_gateway, input, output| {
             output.extend(verdict(input.iter().map(|(part, _)| *part)).map(|verdict| (verdict, 1)));
-        },
-    )
+        })
 }
 
 /// The Gateway, if it is ours.
 pub(crate) fn ours((_, verdict): (NamespacedName, Verdict)) -> Option<GatewayState> {
     match verdict {
         Verdict::Ours(state) => Some(state),
-        Verdict::NoClass(_) => None,
+        Verdict::Nothing { .. } => None,
     }
+}
+
+/// A Gateway at which what attaches to a Gateway or ListenerSet is served, and the listeners of the latter.
+pub(crate) type Doors = (NamespacedName, Arc<Vec<ListenerState>>);
+
+/// The listeners that routes see, by what they name as their parent.
+pub(crate) fn doors(state: &GatewayState) -> Vec<(ObjectKey, Doors)> {
+    let doors = |parent: &ParentState| (state.fact.name.clone(), parent.listeners.clone());
+    state.parents().map(|parent| (parent.key.clone(), doors(parent))).collect()
 }
 
 /// What a Gateway may conclude of the class it names.
@@ -126,59 +162,55 @@ pub(crate) fn candidate(gateway: &Arc<GatewayFact>, class: &ClassState) -> Optio
     Some((gateway.name.clone(), Candidate { fact: gateway.clone(), class_accepted }))
 }
 
-/// The verdict on a Gateway; none if it is gone.
+/// The verdict on a Gateway; none if there is nothing to say.
 pub(crate) fn verdict<'p>(parts: impl Iterator<Item = &'p Part>) -> Option<Verdict> {
-    let (mut candidate, mut certificates) = (None, BTreeMap::new());
+    let (mut candidate, mut sets, mut found) = (None, Vec::new(), Found::new());
     for part in parts {
         match part {
-            Part::Candidate(found) => candidate = Some(found),
-            Part::Certificate(target, resolution) => {
-                certificates.insert(target, resolution);
+            Part::Candidate(one) => candidate = Some(one),
+            Part::Set(set, labels) => sets.push((set, labels)),
+            Part::Certificate(owner, target, resolution) => {
+                found.insert((owner, target), resolution);
             }
         }
     }
-    let Candidate { fact, class_accepted } = candidate?;
-    Some(match class_accepted {
-        None => Verdict::NoClass(Finding::new(
+    let no_class = match candidate {
+        Some(Candidate { fact, class_accepted: Some(accepted) }) => {
+            return Some(Verdict::Ours(resolve(fact, *accepted, sets, &found)));
+        }
+        Some(Candidate { fact, class_accepted: None }) => Some(Finding::new(
             Reason::Pending,
             "spec.gatewayClassName",
             format!("there is no GatewayClass {}; create it or name another one", fact.class),
         )),
-        Some(accepted) => Verdict::Ours(resolve(fact, *accepted, &certificates)),
-    })
+        None => None,
+    };
+    let sets: Vec<_> = sets.into_iter().map(|(set, _)| set.clone()).collect();
+    (no_class.is_some() || !sets.is_empty()).then_some(Verdict::Nothing { no_class, sets })
 }
 
 fn resolve(
     gateway: &Arc<GatewayFact>,
     class_accepted: bool,
-    found: &BTreeMap<&CertificateRef, &Resolution>,
+    mut sets: Vec<(&Arc<ListenerSetFact>, &Labels)>,
+    found: &Found<'_>,
 ) -> GatewayState {
-    let problems = listeners::problems(&gateway.listeners);
+    let mut held = Held::default();
+    let problems = held.add(&gateway.listeners);
     let refused =
         refusal(gateway, class_accepted).or_else(|| problems.iter().all(Option::is_some).then(|| no_listener(gateway)));
-    let certificates = (0..).zip(&gateway.listeners);
-    let certificates: Vec<Certificates> =
-        certificates.map(|(index, listener)| certificates::certificates(index, listener, found)).collect();
-    let listeners = gateway.listeners.iter().zip(problems).zip(&certificates).map(|((listener, problem), own)| {
-        let (kinds, bad_kinds) = listeners::route_kinds(listener);
-        let speech = Speech::of(listener);
-        let accepted = refused.is_none() && problem.is_none();
-        let usable = accepted && !kinds.is_empty() && (!speech.needs_certificate() || !own.served.is_empty());
-        ListenerState {
-            name: listener.name.clone(),
-            port: listener.port,
-            hostname: listener.hostname.clone(),
-            namespaces: listener.namespaces.clone(),
-            speech,
-            claims: usable || (accepted && speech.family() == Some(Family::Tls)),
-            usable,
-            kinds,
-            bad_kinds,
-            problem,
-        }
+    let mut own = ParentState::of_gateway(gateway, refused, problems, found);
+    sets.sort_by(|(a, _), (b, _)| (a.created, &a.name).cmp(&(b.created, &b.name)));
+    let sets = sets.into_iter().map(|(set, labels)| {
+        let refused = parents::refusal(set, gateway, own.refused.is_none(), labels.as_deref());
+        // What is refused stands in nobody's way.
+        let problems = if refused.is_some() { Held::default().add(&set.listeners) } else { held.add(&set.listeners) };
+        ParentState::of_set(set, refused, problems, found)
     });
-    let listeners = Arc::new(listeners.collect());
-    GatewayState { fact: gateway.clone(), refused, listeners, certificates: Arc::new(certificates) }
+    let mut sets: Vec<ParentState> = sets.collect();
+    let all = std::iter::once(&mut own).chain(&mut sets);
+    listeners::isolate(all.flat_map(|parent| Arc::make_mut(&mut parent.listeners)));
+    GatewayState { fact: gateway.clone(), own, sets }
 }
 
 fn no_listener(gateway: &GatewayFact) -> (Reason, Name) {

@@ -5,7 +5,7 @@ use crate::names::secret_name;
 use crate::speech::Speech;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tidegate_model::{CertificateFact, CertificateRef, Finding, Hostname, ListenerFact, Name, Reason};
+use tidegate_model::{CertificateFact, CertificateRef, Finding, Hostname, ListenerFact, Name, ObjectKey, Reason};
 
 /// What became of a listener's certificate references.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -18,11 +18,15 @@ pub(crate) struct Certificates {
     pub(crate) remarks: Vec<Finding>,
 }
 
-/// What the certificate references of a listener lead to.
+/// What certificate references lead to: by the object that they stand in, and what they name.
+pub(super) type Found<'p> = BTreeMap<(&'p ObjectKey, &'p CertificateRef), &'p Resolution>;
+
+/// What the certificate references of a listener of `owner` lead to.
 pub(super) fn certificates(
+    owner: &ObjectKey,
     index: usize,
     listener: &ListenerFact,
-    found: &BTreeMap<&CertificateRef, &Resolution>,
+    found: &Found<'_>,
 ) -> Certificates {
     let mut own = Certificates::default();
     let speech = Speech::of(listener);
@@ -32,7 +36,7 @@ pub(super) fn certificates(
     let targets = listener.tls.iter().flat_map(|tls| &tls.certificates);
     for (at, target) in targets.enumerate() {
         let field = format!("spec.listeners[{index}].tls.certificateRefs[{at}]");
-        match found.get(target) {
+        match found.get(&(owner, target)) {
             Some(Resolution::Found(certificate)) => {
                 own.remarks.extend(certificate_remarks(&field, &listener.hostname, target, certificate));
                 let served = (secret_name(&target.name), certificate.digest.clone());

@@ -1,4 +1,4 @@
-//! The rows that a Gateway has by itself.
+//! The rows that a Gateway has by itself and by its ListenerSets.
 
 use super::{GatewayState, ListenerState};
 use crate::speech::Speech;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 use tidegate_model::Name;
 use tidegate_xds::{Row, encode};
 
-/// The Gateway's own rows: itself, its tables and its secrets.
+/// The rows that a Gateway has without routes: itself, and the tables and secrets of all its listeners.
 pub(crate) fn rows(state: &GatewayState) -> Vec<Row> {
     let gateway = &state.fact.name;
-    if state.refused.is_some() {
+    if state.own.refused.is_some() {
         return Vec::new();
     }
     let mut rows = vec![Row::Gateway(gateway.clone())];
     let mut tables: BTreeSet<Name> = BTreeSet::new();
     let mut secrets: BTreeMap<&Name, &Name> = BTreeMap::new();
-    for (listener, own) in state.listeners.iter().zip(&*state.certificates).filter(|(listener, _)| listener.usable) {
+    for (listener, own) in state.listeners().filter(|(listener, _)| listener.usable) {
         tables.extend(listener.table());
         secrets.extend(own.served.iter().map(|(name, digest)| (name, digest)));
         rows.extend(misdirected(state, listener));
@@ -32,8 +32,8 @@ pub(crate) fn rows(state: &GatewayState) -> Vec<Row> {
 fn misdirected(state: &GatewayState, listener: &ListenerState) -> Vec<Row> {
     let Some(table) = listener.table().filter(|_| listener.speech == Speech::Https) else { return Vec::new() };
     let others = state
-        .listeners
-        .iter()
+        .listeners()
+        .map(|(other, _)| other)
         .filter(|other| other.claims && other.socket() == listener.socket() && other.hostname != listener.hostname);
     let row = |other: &ListenerState| {
         let host = Arc::new(encode::misdirected(&other.hostname));
