@@ -13,6 +13,8 @@ const NAMESPACES: [&str; 3] = ["infra", "shop", "team-x"];
 const CLASSES: [&str; 3] = ["ours", "also-ours", "foreign"];
 const GATEWAYS: [&str; 2] = ["edge", "inner"];
 const SETS: [&str; 2] = ["extra", "more"];
+/// One namespace has ListenerSets and no routes, another one routes and no ListenerSets.
+const SET_NAMESPACES: [&str; 3] = ["infra", "shop", "annex"];
 const ROUTES: [&str; 4] = ["a", "b", "c", "d"];
 const GRPC_ROUTES: [&str; 2] = ["b", "g"];
 const STREAMS: [&str; 2] = ["s", "t"];
@@ -218,7 +220,6 @@ fn keys() -> Vec<ObjectKey> {
         let mut all =
             |kind, names: &[&str]| keys.extend(names.iter().map(|name| ObjectKey::new(kind, namespace, name)));
         all(Kind::Gateway, &GATEWAYS);
-        all(Kind::ListenerSet, &SETS);
         all(Kind::HttpRoute, &ROUTES);
         all(Kind::GrpcRoute, &GRPC_ROUTES);
         all(Kind::TlsRoute, &STREAMS);
@@ -228,6 +229,11 @@ fn keys() -> Vec<ObjectKey> {
         all(Kind::EndpointSlice, &SLICES);
         all(Kind::ReferenceGrant, &GRANTS);
         all(Kind::Secret, &SECRETS);
+    }
+    keys.push(ObjectKey::new(Kind::Namespace, "", "annex"));
+    keys.extend(SECRETS.map(|name| ObjectKey::new(Kind::Secret, "annex", name)));
+    for namespace in SET_NAMESPACES {
+        keys.extend(SETS.map(|name| ObjectKey::new(Kind::ListenerSet, namespace, name)));
     }
     keys
 }
@@ -345,11 +351,13 @@ fn route(random: &mut Random, rule: fn(&mut Random) -> Value) -> Value {
 
 fn parent(random: &mut Random) -> Value {
     let mut parent = json!({"name": random.pick(&GATEWAYS)});
+    let mut namespaces = NAMESPACES;
     if random.chance(30) {
         parent = json!({"kind": "ListenerSet", "name": random.pick(&SETS)});
+        namespaces = SET_NAMESPACES;
     }
     if random.chance(60) {
-        parent["namespace"] = json!(random.pick(&NAMESPACES));
+        parent["namespace"] = json!(random.pick(&namespaces));
     }
     if random.chance(25) {
         parent["sectionName"] = format!("l{}", random.below(4)).into();
