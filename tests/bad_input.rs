@@ -131,7 +131,7 @@ fn files() -> BTreeMap<String, Object> {
         for event in World::new(group).list() {
             let Event::Apply(object) = event else { continue };
             let mut text = object.body.to_string();
-            for name in ["infra", "shop", "team-x", "ours", "also-ours", "foreign", "nowhere"] {
+            for name in ["infra", "shop", "team-x", "annex", "ours", "also-ours", "foreign", "nowhere"] {
                 text = text.replace(&format!("\"{name}\""), &format!("\"g{group}-{name}\""));
             }
             let object = Object::new(serde_json::from_str(&text).unwrap()).unwrap();

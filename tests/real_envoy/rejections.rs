@@ -15,7 +15,7 @@ use testkit::{Echo, Identity, ports};
 use tidegate_ads::Metrics;
 use tidegate_envoy::{AdsAddress, Binary, Bootstrap, Options, Process};
 use tidegate_model::{
-    HeaderModifier, Hostname, HttpMatch, Name, NamespacedName, Observation, PathMatch, Refusal, ResourceType,
+    HeaderModifier, Hostname, HttpMatch, ListenerKey, Name, NamespacedName, Observation, PathMatch, Refusal, ResourceType,
     Transport, Upstream,
 };
 use tidegate_proto::envoy::config::cluster::v3::Cluster;
@@ -65,7 +65,7 @@ fn rows(port: u16, backend: SocketAddr, path: &str, wrong: Wrong) -> BTreeSet<Ro
         hostname: Hostname::any(),
         to: ir::Way::Requests(table.clone()),
         certificates: Vec::new(),
-        listeners: vec!["web".into()],
+        listeners: vec![ListenerKey::of_gateway(&gateway, "web")],
     };
     let (addresses, family) = (vec!["127.0.0.1".into()], ir::Family::Http);
     let listener = ir::Listener { name: "web".into(), addresses, port, family, chains: vec![chain] };

@@ -11,8 +11,8 @@ pub struct Expect {
     /// Members by cluster, sorted; none: there is no such cluster. A member that only finishes what it has ends in
     /// ` draining`.
     pub members: BTreeMap<String, Option<Vec<String>>>,
-    /// Conditions by object (`HTTPRoute shop/cart`, `Gateway shop/edge`, `Gateway shop/edge listener web`) and, for
-    /// routes, by parent. None: the object has no status, or the route none for that parent.
+    /// Conditions by object (`HTTPRoute shop/cart`, `Gateway shop/edge`, `Gateway shop/edge listener web`; ListenerSets as
+    /// Gateways) and, for routes, by parent. None: the object has no status, or the route none for that parent.
     pub conditions: BTreeMap<String, Option<BTreeMap<String, Option<Condition>>>>,
     /// Resource types (`cds`, `eds`, `lds`, `sds`, `rds`) of which no version changed in this epoch.
     pub unchanged: Vec<String>,
@@ -24,9 +24,9 @@ pub struct Expect {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Condition {
-    /// `attachedRoutes` of a listener, `observedGeneration` of an object.
+    /// `attachedRoutes` of a listener, `attachedListenerSets` of a Gateway, `observedGeneration` of an object.
     Count(u32),
-    /// `listeners` of a Gateway, `parents` of a route: these and no others. `supportedKinds` of a listener: these and maybe
+    /// `listeners` of a Gateway or ListenerSet, `parents` of a route: these and no others. `supportedKinds` of a listener: these and maybe
     /// others, since more may be supported than a scenario knows; or none.
     Names(Vec<String>),
     /// `Status/Reason`.

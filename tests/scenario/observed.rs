@@ -3,7 +3,7 @@
 use prost::Message;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use tidegate_model::{Condition, NamespacedName, ParentFact, ResourceType, StatusBody};
+use tidegate_model::{Condition, Kind, ListenerStatus, NamespacedName, ParentFact, ResourceType, StatusBody};
 use tidegate_proto::envoy::config::core::v3::{HealthStatus, SocketAddress, address, socket_address};
 use tidegate_proto::envoy::config::endpoint::v3::{ClusterLoadAssignment, LbEndpoint, lb_endpoint};
 use tidegate_status::Board;
@@ -29,7 +29,8 @@ impl Observed<'_> {
     }
 
     /// Conditions of an object, `Status/Reason` by condition, with the parent in front for routes; and what else its
-    /// status has: `observedGeneration`, and by kind `listeners`, `parents`, `attachedRoutes`, `supportedKinds`.
+    /// status has: `observedGeneration`, and by kind `listeners`, `attachedListenerSets`, `parents`, `attachedRoutes`,
+    /// `supportedKinds`.
     #[must_use]
     pub fn conditions(&self, object: &str) -> Option<BTreeMap<String, String>> {
         let (object, listener) = object.split_once(" listener ").map_or((object, None), |(o, l)| (o, Some(l)));
@@ -38,12 +39,16 @@ impl Observed<'_> {
         match (&status.body, listener) {
             (StatusBody::None, _) => return None,
             (StatusBody::Class(conditions), _) => insert(&mut found, "", conditions),
-            (StatusBody::Gateway { conditions, listeners }, None) => {
+            (StatusBody::Gateway { conditions, listeners, attached_sets }, None) => {
                 insert(&mut found, "", conditions);
-                found
-                    .insert("listeners".to_owned(), joined(listeners.iter().map(|listener| listener.name.to_string())));
+                found.insert("listeners".to_owned(), names(listeners));
+                found.extend(attached_sets.map(|count| ("attachedListenerSets".to_owned(), count.to_string())));
             }
-            (StatusBody::Gateway { listeners, .. }, Some(name)) => {
+            (StatusBody::ListenerSet { conditions, listeners, .. }, None) => {
+                insert(&mut found, "", conditions);
+                found.insert("listeners".to_owned(), names(listeners));
+            }
+            (StatusBody::Gateway { listeners, .. } | StatusBody::ListenerSet { listeners, .. }, Some(name)) => {
                 let listener = listeners.iter().find(|listener| listener.name == name)?;
                 insert(&mut found, "", &listener.conditions);
                 found.insert("attachedRoutes".to_owned(), listener.attached_routes.to_string());
@@ -141,15 +146,20 @@ fn insert(into: &mut BTreeMap<String, String>, prefix: &str, conditions: &[Condi
     }
 }
 
+fn names(listeners: &[ListenerStatus]) -> String {
+    joined(listeners.iter().map(|listener| listener.name.to_string()))
+}
+
 fn joined(names: impl Iterator<Item = String>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// `namespace/name[section]:port`.
+/// `namespace/name[section]:port` of a Gateway; of another kind with that in front, `ListenerSet namespace/name`.
 fn parent_name(parent: &ParentFact) -> String {
+    let kind = if parent.group_kind.is(Kind::Gateway) { String::new() } else { format!("{} ", parent.group_kind.kind) };
     let section = parent.section.as_ref().map(|section| format!("[{section}]")).unwrap_or_default();
     let port = parent.port.map(|port| format!(":{port}")).unwrap_or_default();
-    format!("{}{section}{port}", parent.name)
+    format!("{kind}{}{section}{port}", parent.name)
 }
 
 fn member(endpoint: &LbEndpoint) -> String {

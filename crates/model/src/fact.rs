@@ -27,6 +27,8 @@ pub enum Fact {
     Class(ClassFact),
     /// A Gateway.
     Gateway(Arc<GatewayFact>),
+    /// A ListenerSet.
+    ListenerSet(Arc<ListenerSetFact>),
     /// A route of any kind.
     Route(Arc<RouteFact>),
     /// One pair of `from` and `to` of a ReferenceGrant.
@@ -69,12 +71,39 @@ pub struct GatewayFact {
     pub class: Name,
     /// `spec.listeners`, in order.
     pub listeners: Vec<ListenerFact>,
+    /// `spec.allowedListeners.namespaces`: whose ListenerSets may add listeners; nobody's if not given.
+    pub allowed_sets: AllowedNamespaces,
     /// `spec.addresses`, in order.
     pub addresses: Vec<AddressFact>,
     /// Whether `spec.infrastructure.parametersRef` is set, and to what.
     pub parameters: Option<GroupKind>,
     /// What is wrong with it by itself. Not empty: the Gateway is not accepted and nothing of it is served.
     pub findings: Vec<Finding>,
+}
+
+/// A ListenerSet: listeners that stand outside the Gateway that they belong to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ListenerSetFact {
+    /// Namespace and name.
+    pub name: NamespacedName,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.creationTimestamp` in seconds since the Unix epoch; one constant in file mode when absent.
+    pub created: i64,
+    /// `spec.parentRef`: the Gateway.
+    pub gateway: NamespacedName,
+    /// `spec.listeners`, in order.
+    pub listeners: Vec<ListenerFact>,
+    /// What is wrong with it by itself. Not empty: the ListenerSet is not accepted and nothing of it is served.
+    pub findings: Vec<Finding>,
+}
+
+impl ListenerSetFact {
+    /// The key of the object.
+    #[must_use]
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey { kind: Kind::ListenerSet, name: self.name.clone() }
+    }
 }
 
 /// An entry of `Gateway.spec.addresses`.
@@ -86,7 +115,7 @@ pub struct AddressFact {
     pub value: Option<Name>,
 }
 
-/// A listener of a Gateway.
+/// A listener of a Gateway or ListenerSet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ListenerFact {
     /// `name`.
@@ -114,7 +143,7 @@ pub struct ListenerTlsFact {
     pub certificates: Vec<CertificateRef>,
 }
 
-/// What a certificate reference names, resolved against the Gateway's namespace.
+/// What a certificate reference names, resolved against the namespace of the object that it stands in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CertificateRef {
     /// Group and kind.
@@ -140,10 +169,10 @@ pub enum Protocol {
     Other(Name),
 }
 
-/// `allowedRoutes.namespaces`: whose routes may attach.
+/// `allowedRoutes.namespaces` or `allowedListeners.namespaces`: whose objects may attach.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AllowedNamespaces {
-    /// The namespace of the Gateway.
+    /// The namespace of the object that says so.
     Same,
     /// Every namespace.
     All,
@@ -297,6 +326,15 @@ pub struct ParentFact {
     pub section: Option<Name>,
     /// `port`.
     pub port: Option<u16>,
+}
+
+impl ParentFact {
+    /// The Gateway or ListenerSet that it names; none if it names something else.
+    #[must_use]
+    pub fn key(&self) -> Option<ObjectKey> {
+        let kind = [Kind::Gateway, Kind::ListenerSet].into_iter().find(|kind| self.group_kind.is(*kind))?;
+        Some(ObjectKey { kind, name: self.name.clone() })
+    }
 }
 
 /// A rule of a route.
@@ -506,6 +544,7 @@ impl Fact {
         Some(match self {
             Fact::Class(class) => ObjectKey::new(Kind::GatewayClass, "", &class.name),
             Fact::Gateway(gateway) => ObjectKey { kind: Kind::Gateway, name: gateway.name.clone() },
+            Fact::ListenerSet(set) => set.key(),
             Fact::Route(route) => route.key.object(),
             Fact::Namespace(namespace) => ObjectKey::new(Kind::Namespace, "", &namespace.name),
             Fact::Service(service) => ObjectKey { kind: Kind::Service, name: service.name.clone() },

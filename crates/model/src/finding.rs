@@ -74,6 +74,12 @@ reasons! {
     AddressNotUsable,
     /// Some listeners are not valid.
     ListenersNotValid,
+    /// The Gateway admits no ListenerSet from here.
+    NotAllowed,
+    /// The Gateway of a ListenerSet is not accepted.
+    ParentNotAccepted,
+    /// The Gateway of a ListenerSet is not programmed.
+    ParentNotProgrammed,
     /// `parametersRef` cannot be resolved.
     InvalidParameters,
     /// Route kinds that the listener cannot take.

@@ -11,6 +11,8 @@ pub enum Kind {
     GatewayClass,
     /// `gateway.networking.k8s.io` Gateway.
     Gateway,
+    /// `gateway.networking.k8s.io` ListenerSet.
+    ListenerSet,
     /// `gateway.networking.k8s.io` HTTPRoute.
     #[serde(rename = "HTTPRoute")]
     HttpRoute,
@@ -40,9 +42,10 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::GatewayClass,
         Kind::Gateway,
+        Kind::ListenerSet,
         Kind::HttpRoute,
         Kind::GrpcRoute,
         Kind::TlsRoute,
@@ -61,6 +64,7 @@ impl Kind {
         match self {
             Kind::GatewayClass => "GatewayClass",
             Kind::Gateway => "Gateway",
+            Kind::ListenerSet => "ListenerSet",
             Kind::HttpRoute => "HTTPRoute",
             Kind::GrpcRoute => "GRPCRoute",
             Kind::TlsRoute => "TLSRoute",
@@ -80,6 +84,7 @@ impl Kind {
         match self {
             Kind::GatewayClass
             | Kind::Gateway
+            | Kind::ListenerSet
             | Kind::HttpRoute
             | Kind::GrpcRoute
             | Kind::TlsRoute
@@ -100,7 +105,12 @@ impl Kind {
             Kind::TlsRoute => &["v1", "v1alpha2", "v1alpha3"],
             Kind::TcpRoute | Kind::UdpRoute => &["v1", "v1alpha2"],
             Kind::ReferenceGrant => &["v1beta1", "v1"],
-            Kind::GrpcRoute | Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Secret => &["v1"],
+            Kind::ListenerSet
+            | Kind::GrpcRoute
+            | Kind::Namespace
+            | Kind::Service
+            | Kind::EndpointSlice
+            | Kind::Secret => &["v1"],
         }
     }
 
@@ -161,6 +171,29 @@ impl fmt::Debug for ObjectKey {
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind, self.name)
+    }
+}
+
+/// One listener: the Gateway or ListenerSet that has it, and its name there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ListenerKey {
+    /// The Gateway or ListenerSet.
+    pub parent: ObjectKey,
+    /// The name of the listener, which others may have elsewhere.
+    pub name: Name,
+}
+
+impl ListenerKey {
+    /// The listener of this name that stands in a Gateway itself.
+    #[must_use]
+    pub fn of_gateway(gateway: &NamespacedName, name: &str) -> Self {
+        ListenerKey { parent: ObjectKey { kind: Kind::Gateway, name: gateway.clone() }, name: name.into() }
+    }
+}
+
+impl fmt::Display for ListenerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "listener {} of {}", self.name, self.parent)
     }
 }
 

@@ -30,7 +30,7 @@ pub use fact::*;
 pub use finding::{Finding, Reason};
 pub use held::{Held, RETARGET_HOLD, RETARGET_HOLD_MAX_MS};
 pub use hostname::Hostname;
-pub use kind::{GroupKind, Kind, ObjectKey};
+pub use kind::{GroupKind, Kind, ListenerKey, ObjectKey};
 pub use name::{Name, NamespacedName};
 pub use observation::{ClientId, Observation, Refusal, ResourceType};
 pub use status::*;

@@ -1,6 +1,7 @@
 //! Observations: what clients told us. Never an input of the dataflow.
 
 use crate::Epoch;
+use crate::kind::ListenerKey;
 use crate::name::{Name, NamespacedName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -83,8 +84,8 @@ pub struct Refusal {
     pub kind: ResourceType,
     /// The name of the resource.
     pub name: Name,
-    /// The Gateway's listeners that suffer, by their names there.
-    pub listeners: Vec<Name>,
+    /// The listeners of the Gateway and of its ListenerSets that suffer.
+    pub listeners: Vec<ListenerKey>,
     /// Ids of the entries that suffer: those of the table that are refused, or that name the cluster.
     pub entries: Vec<Name>,
     /// The client's message, without dumped material.

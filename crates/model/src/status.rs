@@ -4,7 +4,7 @@
 use crate::fact::ParentFact;
 use crate::finding::{Finding, Reason};
 use crate::kind::GroupKind;
-use crate::name::Name;
+use crate::name::{Name, NamespacedName};
 use serde::{Deserialize, Serialize};
 
 /// The derived status of one object.
@@ -18,6 +18,17 @@ pub struct DerivedStatus {
     pub findings: Vec<Finding>,
 }
 
+impl DerivedStatus {
+    /// The Gateway of a ListenerSet.
+    #[must_use]
+    pub fn gateway(&self) -> Option<&NamespacedName> {
+        match &self.body {
+            StatusBody::ListenerSet { gateway, .. } => Some(gateway),
+            StatusBody::Class(_) | StatusBody::Gateway { .. } | StatusBody::Route(_) | StatusBody::None => None,
+        }
+    }
+}
+
 /// Conditions in the shape of the kind's status.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum StatusBody {
@@ -26,6 +37,17 @@ pub enum StatusBody {
     /// Gateway.
     Gateway {
         /// Conditions of the Gateway.
+        conditions: Vec<Condition>,
+        /// Status of its own listeners, in the order of the spec.
+        listeners: Vec<ListenerStatus>,
+        /// How many ListenerSets are attached; none of a Gateway that admits none and is named by none.
+        attached_sets: Option<u32>,
+    },
+    /// ListenerSet.
+    ListenerSet {
+        /// Its Gateway.
+        gateway: NamespacedName,
+        /// Conditions of the ListenerSet.
         conditions: Vec<Condition>,
         /// Status of its listeners, in the order of the spec.
         listeners: Vec<ListenerStatus>,
@@ -54,6 +76,8 @@ pub struct ListenerStatus {
 pub struct ParentStatus {
     /// The parent as the user referred to it.
     pub parent: ParentFact,
+    /// The Gateway at which the route is served: the parent, or the one that the parent adds listeners to.
+    pub gateway: NamespacedName,
     /// Its conditions.
     pub conditions: Vec<Condition>,
 }

@@ -22,6 +22,7 @@ pub(crate) fn carried(facts: &[Fact]) -> Vec<Finding> {
     let findings = facts.iter().map(|fact| match fact {
         Fact::Class(class) => class.findings.clone(),
         Fact::Gateway(gateway) => gateway.findings.clone(),
+        Fact::ListenerSet(set) => set.findings.clone(),
         Fact::Route(route) => route.findings.clone(),
         Fact::Grant(_)
         | Fact::Namespace(_)

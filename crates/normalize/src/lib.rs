@@ -7,7 +7,7 @@
 //! What an API server would do to a manifest is done here, so that a file and a cluster mean the same: defaults are
 //! applied first, then the rules of the kind are checked. A user's mistake is never an error, it is a row:
 //!
-//! * **What breaks a rule, or is not supported, goes into the `findings` of the fact** (GatewayClass, Gateway, routes):
+//! * **What breaks a rule, or is not supported, goes into the `findings` of the fact** (GatewayClass, Gateway, ListenerSet, routes):
 //!   not accepted, nothing of it is served. Identity, parents and hostnames stay as far as they can be read, so that
 //!   status has somewhere to be written.
 //! * **What is only worth saying is a [`Fact::Finding`] of its own**: unknown fields, parts of an EndpointSlice that are
@@ -33,7 +33,11 @@ mod metadata;
 
 mod gateway_class;
 
+mod listeners;
+
 mod gateway;
+
+mod listener_set;
 
 mod route;
 
@@ -89,6 +93,7 @@ pub fn normalize(object: &Object) -> Normalized {
     let mut normalized = match object.key.kind {
         Kind::GatewayClass => plain(gateway_class::facts(&object.key, &root, &mut report)),
         Kind::Gateway => plain(gateway::facts(&object.key, &root, &mut report)),
+        Kind::ListenerSet => plain(listener_set::facts(&object.key, &root, &mut report)),
         Kind::HttpRoute => plain(http_route::facts(&object.key, &root, &mut report)),
         Kind::GrpcRoute => plain(grpc_route::facts(&object.key, &root, &mut report)),
         Kind::TlsRoute => plain(stream_route::facts(RouteKind::Tls, &object.key, &root, &mut report)),
@@ -116,6 +121,7 @@ pub fn admit(object: &Object) -> Vec<Finding> {
     let findings = normalize(object).facts.into_iter().flat_map(|fact| match fact {
         Fact::Class(class) => class.findings,
         Fact::Gateway(gateway) => gateway.findings.clone(),
+        Fact::ListenerSet(set) => set.findings.clone(),
         Fact::Route(route) => route.findings.clone(),
         Fact::Finding(_, finding) => vec![finding],
         Fact::Grant(_) | Fact::Namespace(_) | Fact::Service(_) | Fact::Slice(_) | Fact::Secret(_) => Vec::new(),

@@ -6,7 +6,7 @@
 
 use crate::node::{Report, plain};
 use gateway_api::experimental::{
-    gatewayclasses, gateways, grpcroutes, httproutes, referencegrants, tcproutes, tlsroutes, udproutes,
+    gatewayclasses, gateways, grpcroutes, httproutes, listenersets, referencegrants, tcproutes, tlsroutes, udproutes,
 };
 use k8s_openapi::api::{core::v1 as core, discovery::v1 as discovery};
 use serde::de::DeserializeOwned;
@@ -21,7 +21,7 @@ const MAX_SUGGESTIONS: usize = 8;
 
 /// Names of fields in the kinds that are read: candidates for what a misspelt one was meant to be. A candidate is
 /// suggested only if the types have it at that place, so a name too many does no harm.
-const FIELDS: [&str; 106] = [
+const FIELDS: [&str; 107] = [
     "absoluteTimeout",
     "add",
     "addresses",
@@ -89,6 +89,7 @@ const FIELDS: [&str; 106] = [
     "operator",
     "options",
     "parametersRef",
+    "parentRef",
     "parentRefs",
     "path",
     "percent",
@@ -179,6 +180,7 @@ fn decode(kind: Kind, body: &Value) -> Option<Decoded> {
     Some(match kind {
         Kind::GatewayClass => decode_as::<gatewayclasses::GatewayClass>(body),
         Kind::Gateway => decode_as::<gateways::Gateway>(body),
+        Kind::ListenerSet => decode_as::<listenersets::ListenerSet>(body),
         Kind::HttpRoute => decode_as::<httproutes::HttpRoute>(body),
         Kind::GrpcRoute => decode_as::<grpcroutes::GrpcRoute>(body),
         Kind::TlsRoute => decode_as::<tlsroutes::TlsRoute>(body),

@@ -21,6 +21,11 @@ fn samples() -> Vec<Value> {
                 "kinds": [{"kind": "HTTPRoute"}], "namespaces": {"from": "Selector", "selector": {"matchLabels": {"a": "b"},
                 "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}}}},
                 {"name": "https", "port": 443, "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": "c"}]}}]}}),
+        json!({"apiVersion": gateway, "kind": "ListenerSet", "metadata": meta, "spec": {
+            "parentRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "b", "name": "a"},
+            "listeners": [{"name": "http", "port": 80, "protocol": "HTTP", "hostname": "*.a.b", "allowedRoutes": {
+                "kinds": [{"kind": "HTTPRoute"}], "namespaces": {"from": "All"}}},
+                {"name": "tls", "port": 443, "protocol": "TLS", "tls": {"mode": "Terminate", "certificateRefs": [{"name": "c"}]}}]}}),
         json!({"apiVersion": gateway, "kind": "HTTPRoute", "metadata": meta, "spec": {"hostnames": ["a.b"],
             "parentRefs": [{"name": "a", "sectionName": "http", "port": 80}], "rules": [{"name": "r",
             "matches": [{"path": {"type": "PathPrefix", "value": "/a"}, "method": "GET",
@@ -76,25 +81,26 @@ fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
         (1, "/spec/listeners/0/hostnames", json!("a.b"), "spec.listeners[0].hostnames", "remove it"),
         (1, "/spec/listners", json!([]), "spec.listners", "remove it"),
         (1, "/spec/addreses", json!([]), "spec.addreses", "remove it"),
-        (2, "/spec/rules/0/backendRef", json!([]), "spec.rules[0].backendRef", "remove it"),
-        (2, "/spec/rules/1/backendrefs", json!([]), "spec.rules[1].backendrefs", "did you mean backendRefs?"),
-        (2, "/spec/rules/1/macthes", json!([]), "spec.rules[1].macthes", "did you mean matches?"),
+        (2, "/spec/parentref", json!({}), "spec.parentref", "did you mean parentRef?"),
+        (3, "/spec/rules/0/backendRef", json!([]), "spec.rules[0].backendRef", "remove it"),
+        (3, "/spec/rules/1/backendrefs", json!([]), "spec.rules[1].backendrefs", "did you mean backendRefs?"),
+        (3, "/spec/rules/1/macthes", json!([]), "spec.rules[1].macthes", "did you mean matches?"),
         (
-            2,
+            3,
             "/spec/rules/0/backendRefs/0/filter",
             json!([]),
             "spec.rules[0].backendRefs[0].filter",
             "did you mean filters?",
         ),
-        (2, "/metadata/lables", json!({}), "metadata.lables", "remove it"),
-        (8, "/metadata/anotations", json!({}), "metadata.anotations", "did you mean annotations?"),
-        (9, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
-        (10, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
-        (10, "/enpoints", json!([]), "enpoints", "remove it"),
-        (7, "/spec/frm", json!([]), "spec.frm", "remove it"),
-        (5, "/spec/hostnames", json!([]), "spec.hostnames", "remove it"),
+        (3, "/metadata/lables", json!({}), "metadata.lables", "remove it"),
+        (9, "/metadata/anotations", json!({}), "metadata.anotations", "did you mean annotations?"),
+        (10, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
+        (11, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
+        (11, "/enpoints", json!([]), "enpoints", "remove it"),
+        (8, "/spec/frm", json!([]), "spec.frm", "remove it"),
+        (6, "/spec/hostnames", json!([]), "spec.hostnames", "remove it"),
         (
-            6,
+            7,
             "/spec/rules/0/backendRefs/0/wieght",
             json!(1),
             "spec.rules[0].backendRefs[0].wieght",
@@ -116,7 +122,7 @@ fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
 
 #[test]
 fn a_wrong_type_in_a_part_that_is_not_read_is_a_remark() {
-    let service = samples()[9].clone();
+    let service = samples()[10].clone();
     let found = facts(with(service, "/spec/sessionAffinity", json!(5)));
     let said = rows(&found);
     assert_eq!(
@@ -137,7 +143,7 @@ fn status_and_managed_fields_are_not_the_users() {
 
 #[test]
 fn a_slice_that_an_api_server_stored_has_no_unknown_fields_to_look_for() {
-    let slice = with(samples()[10].clone(), "/extra", json!(1));
+    let slice = with(samples()[11].clone(), "/extra", json!(1));
     assert_eq!(rows(&facts(slice.clone())).len(), 1);
     assert_eq!(rows(&facts(with(slice, "/metadata/uid", json!("u")))), []);
 }
@@ -235,7 +241,8 @@ fn keeps_identity(object: &Object, facts: &[Fact]) -> bool {
     let named = facts.iter().filter_map(Fact::object).all(|key| key == object.key);
     named
         && match object.key.kind {
-            Kind::ReferenceGrant => !facts.is_empty(),
+            // One that names no Gateway has nobody to be served by.
+            Kind::ReferenceGrant | Kind::ListenerSet => !facts.is_empty(),
             _ => own.count() == 1,
         }
 }
@@ -245,7 +252,7 @@ proptest! {
 
     #[test]
     fn no_object_makes_it_panic_and_every_object_keeps_its_identity(
-        kind in 0_usize..10, mutations in prop::collection::vec(any_mutation(), 1..6)
+        kind in 0_usize..11, mutations in prop::collection::vec(any_mutation(), 1..6)
     ) {
         let mut body = samples()[kind].clone();
         for (pick, mutation) in mutations {
@@ -273,7 +280,7 @@ fn what_an_api_server_takes_is_admitted_though_it_is_not_supported_here() {
     for body in samples() {
         assert_eq!(admitted(body), Vec::<String>::new());
     }
-    let [gateway, route] = [samples()[1].clone(), samples()[2].clone()];
+    let [gateway, route] = [samples()[1].clone(), samples()[3].clone()];
     let listener = "/spec/listeners/0/allowedRoutes/namespaces/selector/matchExpressions/0/operator";
     assert_eq!(admitted(with(gateway.clone(), listener, json!("Near"))), Vec::<String>::new());
     assert_eq!(admitted(with(gateway, "/spec/listeners/0/port", json!(0))), ["spec.listeners[0].port"]);

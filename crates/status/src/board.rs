@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_model::{
     Condition, ConditionStatus, ConditionType, DerivedStatus, Kind, Millis, Name, NamespacedName, ObjectKey,
-    Observation, ParentFact, ParentStatus, StatusBody,
+    Observation, ParentFact, ParentStatus, Reason, StatusBody,
 };
 
 /// The status of every object: what was derived at the newest seal, joined with what clients answered.
@@ -35,7 +35,7 @@ pub(crate) enum Place {
 pub(crate) struct Observed {
     /// Of the object as a whole.
     pub(crate) object: Option<Condition>,
-    /// Of a Gateway: by listener.
+    /// Of a Gateway or ListenerSet: by listener.
     pub(crate) listeners: BTreeMap<Name, Condition>,
     /// Of a route: by Gateway.
     pub(crate) gateways: BTreeMap<NamespacedName, Condition>,
@@ -69,7 +69,7 @@ impl Board {
                 self.objects.remove(&key);
                 continue;
             };
-            let observed = self.observed(&key);
+            let observed = self.observed(&key, &derived);
             let old = self.objects.remove(&key).map(|entry| entry.since).unwrap_or_default();
             self.objects.insert(key, Entry::new(derived, observed, &old, millis));
         }
@@ -91,25 +91,42 @@ impl Board {
         };
         if before != hindrance {
             self.refresh(&ObjectKey { kind: Kind::Gateway, name: gateway.clone() }, millis);
+            for set in self.sets_of(gateway) {
+                self.refresh(&set, millis);
+            }
         }
     }
 
+    /// The ListenerSets of a Gateway.
+    fn sets_of(&self, gateway: &NamespacedName) -> Vec<ObjectKey> {
+        let first = ObjectKey::new(Kind::ListenerSet, "", "");
+        let sets = self.objects.range(first..).take_while(|(key, _)| key.kind == Kind::ListenerSet);
+        sets.filter(|(_, entry)| entry.derived.gateway() == Some(gateway)).map(|(key, _)| key.clone()).collect()
+    }
+
     /// What is said of an object from outside now.
-    fn observed(&self, key: &ObjectKey) -> Observed {
+    fn observed(&self, key: &ObjectKey, derived: &DerivedStatus) -> Observed {
         let mut observed = self.clients.observed(key);
         if key.kind == Kind::Gateway
             && let Some(hindrance) = self.hindrances.get(&key.name)
         {
             observed.object = Some(hindrance.clone());
         }
+        if let Some(gateway) = derived.gateway()
+            && self.hindrances.contains_key(gateway)
+        {
+            let message = format!("Gateway {gateway} is not programmed; its status says why");
+            observed.object = Some(Condition::no(ConditionType::Programmed, Reason::ParentNotProgrammed, message));
+        }
         observed
     }
 
     /// Joins an object with what is said of it from outside now.
     fn refresh(&mut self, key: &ObjectKey, millis: Millis) {
-        let observed = self.observed(key);
+        let Some(derived) = self.objects.get(key).map(|entry| Arc::clone(&entry.derived)) else { return };
+        let observed = self.observed(key, &derived);
         if let Some(entry) = self.objects.get_mut(key).filter(|entry| entry.observed != observed) {
-            *entry = Entry::new(Arc::clone(&entry.derived), observed, &entry.since, millis);
+            *entry = Entry::new(derived, observed, &entry.since, millis);
         }
     }
 
@@ -156,7 +173,8 @@ impl Entry {
         }
         match &self.derived.body {
             StatusBody::Class(conditions) => at(conditions, Place::Object).collect(),
-            StatusBody::Gateway { conditions, listeners } => {
+            StatusBody::Gateway { conditions, listeners, .. }
+            | StatusBody::ListenerSet { conditions, listeners, .. } => {
                 let listeners = listeners
                     .iter()
                     .flat_map(|listener| at(&listener.conditions, |kind| Place::Listener(listener.name.clone(), kind)));
@@ -176,7 +194,7 @@ impl Entry {
 
     /// The conditions towards one parent: the derived ones, and what clients say.
     pub(crate) fn of_parent<'a>(&'a self, parent: &'a ParentStatus) -> impl Iterator<Item = &'a Condition> {
-        parent.conditions.iter().chain(self.observed.gateways.get(&parent.parent.name))
+        parent.conditions.iter().chain(self.observed.gateways.get(&parent.gateway))
     }
 
     /// The condition at `place`: as derived, unless clients refuse.

@@ -3,7 +3,8 @@
 use crate::board::Observed;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_model::{
-    ClientId, Condition, ConditionType, Kind, Name, NamespacedName, ObjectKey, Observation, Reason, Refusal,
+    ClientId, Condition, ConditionType, Kind, ListenerKey, Name, NamespacedName, ObjectKey, Observation, Reason,
+    Refusal,
 };
 
 /// The longest message of a client that is repeated, in characters. A condition takes 32768; people read less.
@@ -22,7 +23,7 @@ pub(crate) struct Clients {
 enum Concern {
     /// All of it.
     Object,
-    /// A listener of a Gateway.
+    /// A listener of a Gateway or ListenerSet.
     Listener(Name),
     /// A route at a Gateway.
     Gateway(NamespacedName),
@@ -106,16 +107,20 @@ impl Clients {
     }
 }
 
-/// The objects that suffer: the routes of the entries, or the Gateway and its listeners. The rest of a Gateway of which
-/// one route is refused is served.
+/// The objects that suffer: the routes of the entries; or the listeners and what they stand in, the Gateway or its
+/// ListenerSets; or the Gateway where no listener is known. The rest of a Gateway of which one route is refused is served.
 fn concerns(gateway: &NamespacedName, refusal: &Refusal) -> BTreeSet<(ObjectKey, Concern)> {
     let routes = refusal.entries.iter().filter_map(|id| ObjectKey::at_start_of(id));
     let mut all: BTreeSet<(ObjectKey, Concern)> =
         routes.map(|route| (route, Concern::Gateway(gateway.clone()))).collect();
     if all.is_empty() {
-        let key = ObjectKey { kind: Kind::Gateway, name: gateway.clone() };
-        all.extend(refusal.listeners.iter().map(|name| (key.clone(), Concern::Listener(name.clone()))));
-        all.insert((key, Concern::Object));
+        for ListenerKey { parent, name } in &refusal.listeners {
+            all.insert((parent.clone(), Concern::Listener(name.clone())));
+            all.insert((parent.clone(), Concern::Object));
+        }
+    }
+    if all.is_empty() {
+        all.insert((ObjectKey { kind: Kind::Gateway, name: gateway.clone() }, Concern::Object));
     }
     all
 }

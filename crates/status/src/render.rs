@@ -36,14 +36,26 @@ fn status(entry: &Entry, controller: &str) -> Option<Value> {
     let DerivedStatus { body, .. } = &*entry.derived;
     Some(match body {
         StatusBody::Class(own) => json!({ "conditions": conditions(entry, own, Place::Object) }),
-        StatusBody::Gateway { conditions: own, listeners } => json!({
-            "conditions": conditions(entry, own, Place::Object),
-            "listeners": listeners.iter().map(|status| listener(entry, status)).collect::<Vec<_>>(),
-        }),
+        StatusBody::Gateway { conditions, listeners, attached_sets } => {
+            let mut status = listening(entry, conditions, listeners);
+            if let Some(count) = attached_sets {
+                status["attachedListenerSets"] = json!(count);
+            }
+            status
+        }
+        StatusBody::ListenerSet { gateway: _, conditions, listeners } => listening(entry, conditions, listeners),
         StatusBody::Route(parents) => json!({
             "parents": parents.iter().map(|status| parent(entry, status, controller)).collect::<Vec<_>>(),
         }),
         StatusBody::None => return None,
+    })
+}
+
+/// What a Gateway and a ListenerSet have alike.
+fn listening(entry: &Entry, own: &[Condition], listeners: &[ListenerStatus]) -> Value {
+    json!({
+        "conditions": conditions(entry, own, Place::Object),
+        "listeners": listeners.iter().map(|status| listener(entry, status)).collect::<Vec<_>>(),
     })
 }
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tidegate_model::{
-    ClientId, Condition, ConditionType, DerivedStatus, Finding, GroupKind, Kind, ListenerStatus, Name, NamespacedName,
-    ObjectKey, Observation, ParentFact, ParentStatus, Reason, Refusal, ResourceType, StatusBody,
+    ClientId, Condition, ConditionType, DerivedStatus, Finding, GroupKind, Kind, ListenerKey, ListenerStatus, Name,
+    NamespacedName, ObjectKey, Observation, ParentFact, ParentStatus, Reason, Refusal, ResourceType, StatusBody,
 };
 use tidegate_status::Board;
 
@@ -26,6 +26,7 @@ fn gateway(generation: i64, programmed: Condition) -> Arc<DerivedStatus> {
         body: StatusBody::Gateway {
             conditions: vec![Condition::yes(ConditionType::Accepted, Reason::Accepted, "taken"), programmed],
             listeners: vec![listener],
+            attached_sets: None,
         },
         findings: Vec::new(),
     })
@@ -52,7 +53,7 @@ fn table(listeners: &[&str], entries: &[&str]) -> Refusal {
     Refusal {
         kind: ResourceType::Table,
         name: "http/8080".into(),
-        listeners: listeners.iter().map(|name| (*name).into()).collect(),
+        listeners: listeners.iter().map(|name| ListenerKey::of_gateway(&gateway_key().name, name)).collect(),
         entries: entries.iter().map(|id| (*id).into()).collect(),
         detail: "bad\nregex".into(),
     }
@@ -107,6 +108,7 @@ fn a_route_repeats_its_parent_as_written() {
             section,
             port,
         },
+        gateway: NamespacedName::new("shop", "public"),
         conditions: vec![Condition::no(ConditionType::Accepted, Reason::NoMatchingParent, "no")],
     };
     let body =
@@ -195,6 +197,7 @@ fn a_refused_entry_shows_on_its_route_alone() {
                 section: None,
                 port: None,
             },
+            gateway: NamespacedName::new("shop", name),
             conditions: vec![Condition::yes(ConditionType::Accepted, Reason::Accepted, "")],
         };
         let body = StatusBody::Route(vec![parent("public"), parent("other")]);
@@ -260,4 +263,51 @@ fn a_hindrance_makes_a_gateway_not_programmed_until_it_is_taken_back() {
     board.hinder(&gateway_key().name, Some(hindrance), 5000);
     board.hinder(&gateway_key().name, None, 6000);
     assert_eq!(programmed_is(&board), (json!("True"), json!("1970-01-01T00:00:06Z")));
+}
+
+fn set_key() -> ObjectKey {
+    ObjectKey::new(Kind::ListenerSet, "team", "more")
+}
+
+fn set() -> Arc<DerivedStatus> {
+    let listener = ListenerStatus {
+        name: "http".into(),
+        supported_kinds: Vec::new(),
+        attached_routes: 0,
+        conditions: vec![programmed()],
+    };
+    let (gateway, listeners) = (gateway_key().name, vec![listener]);
+    let body = StatusBody::ListenerSet { gateway, conditions: vec![programmed()], listeners };
+    Arc::new(DerivedStatus { generation: 1, body, findings: Vec::new() })
+}
+
+/// `Programmed` of the ListenerSet and of its listener: status and reason.
+fn programmed_of_set(board: &Board) -> [String; 2] {
+    let object = board.status_of(&set_key(), CONTROLLER).expect("the ListenerSet is on the board");
+    let text = |condition: &Value| format!("{}/{}", condition["status"], condition["reason"]).replace('"', "");
+    [text(&object["status"]["conditions"][0]), text(&object["status"]["listeners"][0]["conditions"][0])]
+}
+
+#[test]
+fn a_refused_listener_of_a_set_shows_on_the_set_and_not_on_its_gateway() {
+    let mut board = Board::new();
+    board.derive([(gateway_key(), Some(gateway(1, programmed()))), (set_key(), Some(set()))], 1_000);
+    board.observe(&connected(1), 1_000);
+    let listeners = vec![ListenerKey { parent: set_key(), name: "http".into() }];
+    board.observe(&refuses(1, vec![Refusal { listeners, ..table(&[], &[]) }]), 2_000);
+    assert_eq!(programmed_of_set(&board), ["False/Rejected", "False/Rejected"]);
+    assert_eq!(programmed_of(&board), is("True", "01"));
+    board.observe(&refuses(1, Vec::new()), 3_000);
+    assert_eq!(programmed_of_set(&board), ["True/Programmed", "True/Programmed"]);
+}
+
+#[test]
+fn what_hinders_a_gateway_hinders_its_sets() {
+    let mut board = Board::new();
+    let hindrance = Condition::no(ConditionType::Programmed, Reason::AddressNotUsable, "taken");
+    board.hinder(&gateway_key().name, Some(hindrance), 1_000);
+    board.derive([(gateway_key(), Some(gateway(1, programmed()))), (set_key(), Some(set()))], 1_000);
+    assert_eq!(programmed_of_set(&board), ["False/ParentNotProgrammed", "True/Programmed"]);
+    board.hinder(&gateway_key().name, None, 2_000);
+    assert_eq!(programmed_of_set(&board), ["True/Programmed", "True/Programmed"]);
 }

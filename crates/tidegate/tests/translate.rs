@@ -105,6 +105,32 @@ fn gateways_and_types_can_be_chosen() {
 }
 
 #[test]
+fn a_listener_set_is_told_of_like_its_gateway() {
+    let set = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: { name: more, namespace: shop }
+spec:
+  parentRef: { name: web }
+  listeners: [{ name: own, port: 8080, protocol: HTTP, hostname: own.example }]
+";
+    let open = GATEWAY.replace("spec:\n", "spec:\n  allowedListeners: { namespaces: { from: Same } }\n");
+    let (code, out, err) =
+        translate(directory(&[("a.yaml", CLASS), ("b.yaml", &open), ("c.yaml", set)]).path(), &["--status"]);
+    assert!(code == Some(0) && out.contains("ok    ListenerSet shop/more"), "{out}{err}");
+    assert!(out.contains("listener own, attached routes: 0"), "{out}");
+
+    let (code, out, err) =
+        translate(directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", set)]).path(), &["--status"]);
+    assert!(code == Some(1) && out.contains("NotAllowed") && err.contains("admits no ListenerSet"), "{out}{err}");
+
+    let lost = set.replace("name: web", "name: wbe");
+    let (code, _, err) =
+        translate(directory(&[("a.yaml", CLASS), ("b.yaml", &open), ("c.yaml", &lost)]).path(), &["--status"]);
+    assert!(code == Some(1) && err.contains("there is no Gateway shop/wbe"), "{err}");
+}
+
+#[test]
 fn status_as_documents_are_whole_objects() {
     let (code, out, err) = translate(&example("minimal"), &["--status", "-o", "json"]);
     assert_eq!(code, Some(0), "{err}");

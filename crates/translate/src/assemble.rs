@@ -31,9 +31,9 @@ enum HostInput {
 /// A domain of a table and the hostname of the listener that owns it.
 pub(crate) type Domain = (HostKey, Hostname);
 
-/// The domains that a Gateway's listeners own whatever routes there are.
+/// The domains that the listeners of a Gateway and its ListenerSets own whatever routes there are.
 pub(crate) fn listener_domains(state: &GatewayState) -> Vec<Domain> {
-    let usable = state.listeners.iter().filter(|listener| listener.usable);
+    let usable = state.listeners().map(|(listener, _)| listener).filter(|listener| listener.usable);
     let domain = |listener: &crate::gateways::ListenerState| {
         let (table, host) = (listener.table()?, listener.hostname.clone());
         Some((HostKey { gateway: state.fact.name.clone(), table, host: host.clone() }, host))

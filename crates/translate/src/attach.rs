@@ -1,15 +1,13 @@
 //! Attachment: which listeners take which route, and for which hosts. Status and traffic both come from here.
 
-use crate::edges::Edges;
-use crate::gateways::ListenerState;
-use crate::lookup::{Rows, lookup};
+use crate::gateways::{Doors, ListenerState};
+use crate::labels::{LabelsByNamespace, admits};
+use crate::lookup::Rows;
 use crate::names::Socket;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate_model::{
-    AllowedNamespaces, Hostname, Kind, Name, NamespaceFact, NamespacedName, ParentFact, Reason, RouteFact, RouteKey,
-};
+use tidegate_model::{Hostname, ListenerKey, Name, NamespacedName, ObjectKey, ParentFact, Reason, RouteFact, RouteKey};
 
 /// A route's wish to attach to one parent: the part of the route that attachment looks at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,6 +15,8 @@ pub(crate) struct ParentAsk {
     pub(crate) route: RouteKey,
     /// Position in `spec.parentRefs`.
     pub(crate) index: u32,
+    /// The Gateway or ListenerSet.
+    pub(crate) key: ObjectKey,
     pub(crate) parent: ParentFact,
     pub(crate) hostnames: Arc<[Hostname]>,
     /// `metadata.creationTimestamp` of the route.
@@ -29,6 +29,7 @@ pub(crate) struct ParentAsk {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Attachment {
     pub(crate) index: u32,
+    /// The Gateway that serves what is attached: the parent, or the one that the parent adds listeners to.
     pub(crate) gateway: NamespacedName,
     /// `metadata.creationTimestamp` of the route.
     pub(crate) created: i64,
@@ -47,7 +48,7 @@ pub(crate) enum Outcome {
 /// One listener that takes the route.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Binding {
-    pub(crate) listener: Name,
+    pub(crate) listener: ListenerKey,
     pub(crate) listener_host: Hostname,
     pub(crate) socket: Socket,
     /// The domains that it serves the route under: none if the listener is not usable, or where a more specific
@@ -55,18 +56,19 @@ pub(crate) struct Binding {
     pub(crate) hosts: Vec<Hostname>,
 }
 
-/// The wishes of a route: its parents that are Gateways. Other parents are somebody else's.
+/// The wishes of a route: its parents that are Gateways or ListenerSets. Other parents are somebody else's.
 pub(crate) fn asks(route: &RouteFact) -> Vec<ParentAsk> {
     let hostnames: Arc<[Hostname]> = if route.hostnames.is_empty() {
         Arc::from([Hostname::any()])
     } else {
         route.hostnames.iter().cloned().collect()
     };
-    let gateways = (0..).zip(&route.parents).filter(|(_, parent)| parent.group_kind.is(Kind::Gateway));
-    gateways
-        .map(|(index, parent)| ParentAsk {
+    let known = (0..).zip(&route.parents).filter_map(|(index, parent)| Some((index, parent, parent.key()?)));
+    known
+        .map(|(index, parent, key)| ParentAsk {
             route: route.key.clone(),
             index,
+            key,
             parent: parent.clone(),
             hostnames: hostnames.clone(),
             created: route.created,
@@ -75,138 +77,100 @@ pub(crate) fn asks(route: &RouteFact) -> Vec<ParentAsk> {
         .collect()
 }
 
-/// Every wish towards a Gateway of ours, answered.
+/// Every wish towards a Gateway of ours or a ListenerSet of one, answered. Each sees its parent's own listeners alone.
 pub(crate) fn attachments<'s>(
-    edges: &Edges,
-    asks: Rows<'s, ParentAsk>,
-    namespaces: Rows<'s, NamespaceFact>,
-    listeners: Rows<'s, (NamespacedName, Arc<Vec<ListenerState>>)>,
+    asks: Rows<'s, (Name, ParentAsk)>,
+    labels: LabelsByNamespace<'s>,
+    listeners: Rows<'s, (ObjectKey, Doors)>,
 ) -> Rows<'s, (RouteKey, Attachment)> {
-    let asks = edges.carry("routes to attachment", asks);
-    let namespaces = edges.carry("namespaces to labels", namespaces);
-    let listeners = edges.carry("listeners to attachment", listeners);
-    let by_namespace = asks.map(|ask| (Name::from(ask.route.name.namespace()), ask));
-    let wanted = by_namespace.clone().map(|(namespace, _)| namespace);
-    let known = namespaces.map(|namespace| (namespace.name.clone(), namespace));
-    let labels = lookup("namespace labels", wanted, known, |known| known.first().map(|n| n.labels.clone()));
-    by_namespace
-        .arrange_by_key_named("parent asks by namespace")
-        .join_core(labels.arrange_by_key_named("namespace labels"), |_namespace, ask, labels| {
-            Some((ask.parent.name.clone(), (ask.clone(), labels.clone())))
-        })
-        .arrange_by_key_named("parent asks by gateway")
-        .join_core(listeners.arrange_by_key_named("listeners by gateway"), |gateway, (ask, labels), listeners| {
+    asks.arrange_by_key_named("parent asks by namespace")
+        .join_core(labels, |_namespace, ask, labels| Some((ask.key.clone(), (ask.clone(), labels.clone()))))
+        .arrange_by_key_named("parent asks by parent")
+        .join_core(listeners.arrange_by_key_named("listeners by parent"), |_parent, (ask, labels), (gateway, own)| {
             let attachment = Attachment {
                 index: ask.index,
                 gateway: gateway.clone(),
                 created: ask.created,
-                outcome: attach(ask, labels.as_deref(), gateway, listeners),
+                outcome: attach(ask, labels.as_deref(), own),
             };
             Some((ask.route.clone(), attachment))
         })
 }
 
-/// Which of the listeners take the route. `labels` are those of the route's namespace, if its object is there.
-pub(crate) fn attach(
-    ask: &ParentAsk,
-    labels: Option<&BTreeMap<Name, Name>>,
-    gateway: &NamespacedName,
-    listeners: &[ListenerState],
-) -> Outcome {
+/// Which of the parent's listeners take the route. `labels` are those of the route's namespace, if its object is there.
+pub(crate) fn attach(ask: &ParentAsk, labels: Option<&BTreeMap<Name, Name>>, listeners: &[ListenerState]) -> Outcome {
     if ask.invalid {
         return Outcome::Refused(Reason::Invalid, "the route is not valid".into());
     }
     let named = listeners.iter().filter(|listener| {
-        ask.parent.section.as_ref().is_none_or(|section| *section == listener.name)
+        ask.parent.section.as_ref().is_none_or(|section| *section == listener.key.name)
             && ask.parent.port.is_none_or(|port| port == listener.port)
     });
     let (mut any_named, mut any_allowed, mut bindings) = (false, false, Vec::new());
     for listener in named {
         any_named = true;
-        if !allows(listener, ask, labels, gateway) {
+        if !allows(listener, ask, labels) {
             continue;
         }
         any_allowed = true;
         let common: Vec<Hostname> = ask.hostnames.iter().filter_map(|host| listener.hostname.intersect(host)).collect();
         if !common.is_empty() {
-            bindings.extend(bind(listener, common, listeners));
+            bindings.extend(bind(listener, common));
         }
     }
     if !bindings.is_empty() {
         return Outcome::Bound(bindings);
     }
-    refusal(ask, gateway, any_named, any_allowed)
+    refusal(ask, any_named, any_allowed)
 }
 
-fn refusal(ask: &ParentAsk, gateway: &NamespacedName, any_named: bool, any_allowed: bool) -> Outcome {
+fn refusal(ask: &ParentAsk, any_named: bool, any_allowed: bool) -> Outcome {
+    let parent = &ask.key;
     if !any_named {
         let section = ask.parent.section.as_ref().map(|s| format!(" named {s}")).unwrap_or_default();
         let port = ask.parent.port.map(|p| format!(" on port {p}")).unwrap_or_default();
-        let message = format!("Gateway {gateway} has no listener{section}{port}");
+        let message = format!("{parent} has no listener{section}{port}");
         return Outcome::Refused(Reason::NoMatchingParent, message.into());
     }
     if !any_allowed {
         let message = format!(
-            "no listener of Gateway {gateway} allows {} routes from namespace {}; see its allowedRoutes and protocol",
+            "no listener of {parent} allows {} routes from namespace {}; see its allowedRoutes and protocol",
             ask.route.kind.kind(),
             ask.route.name.namespace()
         );
         return Outcome::Refused(Reason::NotAllowedByListeners, message.into());
     }
     let hosts = ask.hostnames.iter().map(Hostname::as_str).collect::<Vec<_>>().join(", ");
-    let message = format!("no listener of Gateway {gateway} has a hostname in common with {hosts}");
+    let message = format!("no listener of {parent} has a hostname in common with {hosts}");
     Outcome::Refused(Reason::NoMatchingListenerHostname, message.into())
 }
 
 /// Whether the listener allows routes of this kind from this namespace.
-fn allows(
-    listener: &ListenerState,
-    ask: &ParentAsk,
-    labels: Option<&BTreeMap<Name, Name>>,
-    gateway: &NamespacedName,
-) -> bool {
-    let namespace = ask.route.name.namespace();
-    let namespace_allowed = match &listener.namespaces {
-        AllowedNamespaces::Same => namespace == gateway.namespace(),
-        AllowedNamespaces::All => true,
-        AllowedNamespaces::None => false,
-        AllowedNamespaces::Selector(selector) => match labels {
-            Some(labels) => selector.matches(labels),
-            // An object in a namespace without an object of its own: only in files, where nobody writes Namespaces.
-            None => selector.matches(&NamespaceFact::default_labels(&namespace.into())),
-        },
-    };
-    namespace_allowed && listener.kinds.iter().any(|kind| kind.is(ask.route.kind.kind()))
+fn allows(listener: &ListenerState, ask: &ParentAsk, labels: Option<&BTreeMap<Name, Name>>) -> bool {
+    admits(&listener.namespaces, ask.route.name.namespace(), labels, ask.key.name.namespace())
+        && listener.kinds.iter().any(|kind| kind.is(ask.route.kind.kind()))
 }
 
 /// A listener with the domains that it serves. None for one without a socket, which takes no kind of route.
-fn bind(listener: &ListenerState, common: Vec<Hostname>, listeners: &[ListenerState]) -> Option<Binding> {
+fn bind(listener: &ListenerState, common: Vec<Hostname>) -> Option<Binding> {
     let socket = listener.socket()?;
-    let mut hosts: Vec<Hostname> = if listener.usable {
-        common.into_iter().filter(|host| owner(host, socket, listeners) == Some(&listener.name)).collect()
-    } else {
-        Vec::new()
-    };
+    let is_own = |host: &Hostname| listener.usable && !listener.narrower.iter().any(|narrower| narrower.covers(host));
+    let mut hosts: Vec<Hostname> = common.into_iter().filter(is_own).collect();
     hosts.sort();
     hosts.dedup();
-    Some(Binding { listener: listener.name.clone(), listener_host: listener.hostname.clone(), socket, hosts })
-}
-
-/// The listener of the socket that what comes in for `host` goes to: the most specific one.
-fn owner<'l>(host: &Hostname, socket: Socket, listeners: &'l [ListenerState]) -> Option<&'l Name> {
-    let of_socket = listeners.iter().filter(|l| l.claims && l.socket() == Some(socket) && l.hostname.covers(host));
-    of_socket.max_by_key(|l| l.hostname.specificity()).map(|l| &l.name)
+    Some(Binding { listener: listener.key.clone(), listener_host: listener.hostname.clone(), socket, hosts })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateways::isolate;
     use crate::speech::Speech;
-    use tidegate_model::{GroupKind, LabelSelector, RouteKind};
+    use tidegate_model::{AllowedNamespaces, GroupKind, Kind, LabelSelector, RouteKind};
 
     fn listener(name: &str, port: u16, hostname: &str, namespaces: AllowedNamespaces) -> ListenerState {
         ListenerState {
-            name: name.into(),
+            key: ListenerKey::of_gateway(&NamespacedName::parse("infra/gw"), name),
             port,
             hostname: Hostname::new(hostname),
             namespaces,
@@ -216,6 +180,8 @@ mod tests {
             speech: Speech::Http,
             claims: true,
             usable: true,
+            fit: true,
+            narrower: Vec::new(),
         }
     }
 
@@ -223,6 +189,7 @@ mod tests {
         ParentAsk {
             route: RouteKey { kind: RouteKind::Http, name: NamespacedName::new(namespace, "r") },
             index: 0,
+            key: ObjectKey::new(Kind::Gateway, "infra", "gw"),
             parent: ParentFact {
                 group_kind: GroupKind::from(Kind::Gateway),
                 name: NamespacedName::parse("infra/gw"),
@@ -237,11 +204,13 @@ mod tests {
     }
 
     fn outcome(ask: &ParentAsk, listeners: &[ListenerState]) -> Result<Vec<(String, Vec<String>)>, Reason> {
-        match attach(ask, None, &NamespacedName::parse("infra/gw"), listeners) {
+        let mut listeners = listeners.to_vec();
+        isolate(listeners.iter_mut());
+        match attach(ask, None, &listeners) {
             Outcome::Refused(reason, _) => Err(reason),
             Outcome::Bound(bindings) => Ok(bindings
                 .into_iter()
-                .map(|b| (b.listener.to_string(), b.hosts.iter().map(Hostname::to_string).collect()))
+                .map(|b| (b.listener.name.to_string(), b.hosts.iter().map(Hostname::to_string).collect()))
                 .collect()),
         }
     }

@@ -1,16 +1,21 @@
 //! Certificate references of listeners: found in Secrets, judged by what the vault said of their material.
 
 use crate::edges::Edges;
-use crate::gateways::Candidate;
 use crate::lookup::{Rows, lookup};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tidegate_model::{CertificateFact, CertificateRef, Kind, Name, NamespacedName, Reason, SecretFact};
+use tidegate_model::{
+    CertificateFact, CertificateRef, GatewayFact, Kind, ListenerFact, ListenerSetFact, Name, NamespacedName, ObjectKey,
+    Reason, SecretFact,
+};
 
-/// One certificate reference of one Gateway.
+/// One certificate reference of one Gateway or ListenerSet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct CertificateAsk {
+    /// The Gateway at which it would be served.
     pub(crate) gateway: NamespacedName,
+    /// What it stands in.
+    pub(crate) owner: ObjectKey,
     pub(crate) target: CertificateRef,
 }
 
@@ -23,14 +28,30 @@ pub(crate) enum Resolution {
     Failed(Reason, Name),
 }
 
-/// The references of a Gateway's listeners, each once. Where the handshake is passed on they mean nothing.
-pub(crate) fn asks((gateway, candidate): &(NamespacedName, Candidate)) -> Vec<CertificateAsk> {
-    let tls = candidate.fact.listeners.iter().filter_map(|listener| listener.tls.as_ref());
+/// The references of listeners of one object, each once. Where the handshake is passed on they mean nothing.
+fn asks(gateway: &NamespacedName, owner: &ObjectKey, listeners: &[ListenerFact]) -> Vec<CertificateAsk> {
+    let tls = listeners.iter().filter_map(|listener| listener.tls.as_ref());
     let tls = tls.filter(|tls| !tls.passthrough);
     let mut targets: Vec<&CertificateRef> = tls.flat_map(|tls| &tls.certificates).collect();
     targets.sort();
     targets.dedup();
-    targets.into_iter().map(|target| CertificateAsk { gateway: gateway.clone(), target: target.clone() }).collect()
+    let ask = |target: &CertificateRef| CertificateAsk {
+        gateway: gateway.clone(),
+        owner: owner.clone(),
+        target: target.clone(),
+    };
+    targets.into_iter().map(ask).collect()
+}
+
+/// Those of a Gateway.
+pub(crate) fn asks_of_gateway(gateway: &GatewayFact) -> Vec<CertificateAsk> {
+    let owner = ObjectKey { kind: Kind::Gateway, name: gateway.name.clone() };
+    asks(&gateway.name, &owner, &gateway.listeners)
+}
+
+/// Those of a ListenerSet.
+pub(crate) fn asks_of_set(set: &ListenerSetFact) -> Vec<CertificateAsk> {
+    asks(&set.gateway, &set.key(), &set.listeners)
 }
 
 /// Every reference, resolved.
@@ -38,7 +59,7 @@ pub(crate) fn resolutions<'s>(
     edges: &Edges,
     asks: Rows<'s, (CertificateAsk, bool)>,
     secrets: Rows<'s, Arc<SecretFact>>,
-) -> Rows<'s, (NamespacedName, (CertificateRef, Resolution))> {
+) -> Rows<'s, (CertificateAsk, Resolution)> {
     let secrets = edges.carry("secrets to references", secrets);
     let by_secret = asks.map(|(ask, permitted)| (ask.target.name.clone(), (ask, permitted)));
     let wanted = by_secret.clone().map(|(secret, _)| secret);
@@ -48,7 +69,7 @@ pub(crate) fn resolutions<'s>(
         states.arrange_by_key_named("secrets"),
         |_secret, (ask, permitted), secret| {
             let resolution = resolve(&ask.target, *permitted, secret.as_deref());
-            Some((ask.gateway.clone(), (ask.target.clone(), resolution)))
+            Some((ask.clone(), resolution))
         },
     )
 }

@@ -12,12 +12,17 @@ use std::hash::Hash;
 use tidegate_model::Name;
 
 /// Every edge that can be cut.
-pub const EDGES: [&str; 35] = [
+pub const EDGES: [&str; 40] = [
     "classes to Gateways",
     "verdicts to status",
     "verdicts to Gateways of ours",
     "namespaces to labels",
     "listeners to attachment",
+    "namespaces of routes",
+    "namespaces of ListenerSets",
+    "ListenerSets to Gateways",
+    "certificates of Gateways",
+    "certificates of ListenerSets",
     "routes to attachment",
     "grants to references",
     "references that cross namespaces",
@@ -44,7 +49,7 @@ pub const EDGES: [&str; 35] = [
     "clusters that are wanted",
     "slices to assignments",
     "attachments to status",
-    "findings to Gateways",
+    "findings to Gateways and ListenerSets",
     "classes to status",
     "findings to others",
     "status of routes",

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    BackendRef, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name,
-    NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
+    BackendRef, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, ListenerKey,
+    ListenerSetFact, Millis, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind,
+    SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 use timely::dataflow::Scope;
@@ -29,6 +30,7 @@ mod edges;
 mod endpoints;
 mod gateways;
 mod hold;
+mod labels;
 mod lookup;
 mod lower;
 mod names;
@@ -52,7 +54,7 @@ use lower::RouteInput;
 use published::Published;
 use references::Ask;
 use rivals::Loss;
-use status::{GatewayInput, OtherInput};
+use status::{OtherInput, ParentInput};
 
 /// What translation is told from outside.
 #[derive(Clone, Debug)]
@@ -105,6 +107,7 @@ pub type Output = std::sync::mpsc::Sender<Vec<(Row, Epoch, isize)>>;
 pub struct Inputs {
     classes: InputSession<Epoch, ClassFact, isize>,
     gateways: InputSession<Epoch, Arc<GatewayFact>, isize>,
+    sets: InputSession<Epoch, Arc<ListenerSetFact>, isize>,
     routes: InputSession<Epoch, Arc<RouteFact>, isize>,
     grants: InputSession<Epoch, GrantFact, isize>,
     namespaces: InputSession<Epoch, NamespaceFact, isize>,
@@ -120,6 +123,7 @@ pub struct Inputs {
 struct Collections<'s> {
     classes: Rows<'s, ClassFact>,
     gateways: Rows<'s, Arc<GatewayFact>>,
+    sets: Rows<'s, Arc<ListenerSetFact>>,
     routes: Rows<'s, Arc<RouteFact>>,
     grants: Rows<'s, GrantFact>,
     namespaces: Rows<'s, NamespaceFact>,
@@ -134,6 +138,7 @@ impl Inputs {
         Collections {
             classes: self.classes.to_collection(scope),
             gateways: self.gateways.to_collection(scope),
+            sets: self.sets.to_collection(scope),
             routes: self.routes.to_collection(scope),
             grants: self.grants.to_collection(scope),
             namespaces: self.namespaces.to_collection(scope),
@@ -148,6 +153,7 @@ impl Inputs {
         Inputs {
             classes: InputSession::new(),
             gateways: InputSession::new(),
+            sets: InputSession::new(),
             routes: InputSession::new(),
             grants: InputSession::new(),
             namespaces: InputSession::new(),
@@ -164,6 +170,7 @@ impl Inputs {
         match fact {
             Fact::Class(class) => self.classes.update(class, diff),
             Fact::Gateway(gateway) => self.gateways.update(gateway, diff),
+            Fact::ListenerSet(set) => self.sets.update(set, diff),
             Fact::Route(route) => self.routes.update(route, diff),
             Fact::Grant(grant) => self.grants.update(grant, diff),
             Fact::Namespace(namespace) => self.namespaces.update(namespace, diff),
@@ -186,7 +193,7 @@ impl Inputs {
         macro_rules! advance {
             ($($input:ident)*) => { $( self.$input.advance_to(epoch); self.$input.flush(); )* };
         }
-        advance!(classes gateways routes grants namespaces services slices secrets findings);
+        advance!(classes gateways sets routes grants namespaces services slices secrets findings);
         self.clock.iter_mut().for_each(|clock| clock.advance_to(epoch));
     }
 }
@@ -200,13 +207,13 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
     let (controller, bind) = (config.controller.clone(), config.bind);
     let edges = Edges { cut: config.cut.clone() };
     worker.dataflow_named::<Epoch, _, _>("tidegate", |scope| {
-        let Collections { classes, gateways, routes, grants, namespaces, services, slices, secrets, findings } =
+        let Collections { classes, gateways, sets, routes, grants, namespaces, services, slices, secrets, findings } =
             inputs.collections(scope);
         let ticks = inputs.clock.as_mut().map(|clock| clock.ticks(scope));
 
-        // What the references of Gateways and routes lead to.
+        // What the references of Gateways, ListenerSets and routes lead to.
         let candidates = gateways::candidates(&edges, controller.clone(), classes.clone(), gateways);
-        let to_certificates = candidates.clone().flat_map(|candidate| certificates::asks(&candidate));
+        let to_certificates = certificate_asks(&edges, candidates.clone(), sets.clone());
         let to_backends = routes.clone().flat_map(|route| backends::asks(&route));
         let asks = to_certificates.map(Ask::Certificate).concat(to_backends.map(Ask::Backend));
         let asks = references::permitted(&edges, asks, grants.clone());
@@ -214,14 +221,23 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
             certificates::resolutions(&edges, asks.clone().flat_map(references::to_certificate), secrets);
         let resolutions = backends::resolutions(&edges, asks.flat_map(references::to_backend), services.clone());
 
-        // Gateways of our classes, with the verdict on their listeners.
-        let verdicts = gateways::judge(&edges, candidates, certificates);
+        // In which namespaces what shall attach to something stands.
+        let asks = edges.carry("routes to attachment", routes.clone().flat_map(|route| attach::asks(&route)));
+        let asks = asks.map(|ask| (Name::from(ask.route.name.namespace()), ask));
+        let sets = sets.map(|set| (Name::from(set.name.namespace()), set));
+        let wanted = edges
+            .carry("namespaces of routes", asks.clone().map(|(namespace, _)| namespace))
+            .concat(edges.carry("namespaces of ListenerSets", sets.clone().map(|(namespace, _)| namespace)));
+        let labels = labels::labels(&edges, wanted, namespaces);
+
+        // Gateways of our classes with their ListenerSets, and the verdict on their listeners.
+        let sets = labels::of_sets(sets, labels.clone());
+        let verdicts = gateways::judge(&edges, candidates, sets, certificates);
         let ours = edges.carry("verdicts to Gateways of ours", verdicts.clone()).flat_map(gateways::ours);
 
         // Which listeners take which route, for which hosts.
-        let listeners = ours.clone().map(|state| (state.fact.name.clone(), state.listeners));
-        let asks = routes.clone().flat_map(|route| attach::asks(&route));
-        let attachments = attach::attachments(&edges, asks, namespaces, listeners);
+        let doors = edges.carry("listeners to attachment", ours.clone().flat_map(|state| gateways::doors(&state)));
+        let attachments = attach::attachments(asks, labels, doors);
 
         // Routes of other kinds may have been there before.
         let losses = rivals::losses(&edges, attachments.clone());
@@ -287,19 +303,30 @@ fn statuses<'s>(
     classes: Rows<'s, ClassFact>,
     findings: Rows<'s, FindingRow>,
 ) -> Rows<'s, (ObjectKey, Arc<DerivedStatus>)> {
-    let verdicts = verdicts.map(|(gateway, verdict)| (gateway, GatewayInput::Verdict(verdict)));
+    let verdicts = verdicts.flat_map(|(gateway, verdict)| status::verdicts(&gateway, &verdict));
     let lost = edges.carry("lost listeners to status", losses.map(rivals::not_attached));
     let attached = attachments.flat_map(attached);
-    let gateway_inputs = edges
+    let parent_inputs = edges
         .carry("verdicts to status", verdicts)
         .concat(edges.carry("attachments to status", attached))
         .concat(lost.negate())
-        .concat(edges.carry("findings to Gateways", findings.clone().flat_map(gateway_finding)));
+        .concat(edges.carry("findings to Gateways and ListenerSets", findings.clone().flat_map(parent_finding)));
     let classes = classes.filter(move |class| class.controller == controller).map(other_class);
     let other_inputs = edges
         .carry("classes to status", classes)
         .concat(edges.carry("findings to others", findings.flat_map(other_finding)));
-    status::gateway_statuses(gateway_inputs).concat(status::other_statuses(other_inputs))
+    status::parent_statuses(parent_inputs).concat(status::other_statuses(other_inputs))
+}
+
+/// The certificate references of Gateways that may be ours and of ListenerSets.
+fn certificate_asks<'s>(
+    edges: &Edges,
+    candidates: Rows<'s, (NamespacedName, gateways::Candidate)>,
+    sets: Rows<'s, Arc<ListenerSetFact>>,
+) -> Rows<'s, certificates::CertificateAsk> {
+    let of_gateways = candidates.flat_map(|(_, candidate)| certificates::asks_of_gateway(&candidate.fact));
+    let of_sets = sets.flat_map(|set| certificates::asks_of_set(&set));
+    edges.carry("certificates of Gateways", of_gateways).concat(edges.carry("certificates of ListenerSets", of_sets))
 }
 
 /// Everything that a route is lowered from.
@@ -320,16 +347,16 @@ fn route_inputs<'s>(
 }
 
 /// Listeners that the route is attached to, each name once: of a Gateway that is not accepted several may have one name.
-/// Several references to one Gateway must differ in section or port, so no listener is reached twice.
-fn attached((_route, attachment): (RouteKey, Attachment)) -> Vec<(NamespacedName, GatewayInput)> {
+/// Several references to one parent must differ in section or port, so no listener is reached twice.
+fn attached((_route, attachment): (RouteKey, Attachment)) -> Vec<(ObjectKey, ParentInput)> {
     match attachment.outcome {
         attach::Outcome::Refused(..) => Vec::new(),
         attach::Outcome::Bound(bindings) => bindings
             .into_iter()
             .map(|binding| binding.listener)
-            .collect::<BTreeSet<Name>>()
+            .collect::<BTreeSet<ListenerKey>>()
             .into_iter()
-            .map(|listener| (attachment.gateway.clone(), GatewayInput::Attached(listener)))
+            .map(|listener| (listener.parent, ParentInput::Attached(listener.name)))
             .collect(),
     }
 }
@@ -345,13 +372,15 @@ fn route_finding((object, finding): FindingRow) -> Option<(RouteKey, RouteInput)
     Some((RouteKey { kind, name: object.name }, RouteInput::Finding(finding)))
 }
 
-fn gateway_finding((object, finding): FindingRow) -> Option<(NamespacedName, GatewayInput)> {
-    (object.kind == Kind::Gateway).then_some((object.name, GatewayInput::Finding(finding)))
+fn parent_finding((object, finding): FindingRow) -> Option<(ObjectKey, ParentInput)> {
+    let is_parent = matches!(object.kind, Kind::Gateway | Kind::ListenerSet);
+    is_parent.then_some((object, ParentInput::Finding(finding)))
 }
 
 fn other_finding((object, finding): FindingRow) -> Option<(ObjectKey, OtherInput)> {
     match object.kind {
-        Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute | Kind::Gateway => None,
+        Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute => None,
+        Kind::Gateway | Kind::ListenerSet => None,
         Kind::GatewayClass
         | Kind::ReferenceGrant
         | Kind::Namespace

@@ -8,23 +8,23 @@ use crate::Config;
 use crate::assemble::{self, Domain};
 use crate::attach::{self, Attachment};
 use crate::backends::{self, BackendAsk, Resolution};
-use crate::certificates;
+use crate::certificates::{self, CertificateAsk};
 use crate::endpoints;
-use crate::gateways::{self, GatewayState, Part, Verdict};
+use crate::gateways::{self, Doors, GatewayState, Part, Verdict};
 use crate::hold::{EntryKey, World};
 use crate::lower::{RouteInput, RouteOutput, RouteParts};
 use crate::names::{Backend, HostKey};
 use crate::rank::Ranked;
 use crate::references::{Ask, GrantKey};
-use crate::rivals::{self, Claim, Loss, Place};
+use crate::rivals::{self, Claim, Loss};
 use crate::sockets::{self, SocketOutput};
-use crate::status::{self, GatewayInput, OtherInput};
+use crate::status::{self, OtherInput, ParentInput};
 use crate::streams::{SocketKey, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact, NamespacedName, ObjectKey,
-    RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
+    ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, ListenerKey, ListenerSetFact, Millis, Name, NamespaceFact,
+    NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 
@@ -38,6 +38,7 @@ use memory::Wanted;
 struct Facts<'f> {
     classes: BTreeMap<&'f Name, &'f ClassFact>,
     gateways: Vec<&'f Arc<GatewayFact>>,
+    sets: Vec<&'f Arc<ListenerSetFact>>,
     routes: Vec<&'f Arc<RouteFact>>,
     grants: Vec<&'f GrantFact>,
     namespaces: BTreeMap<&'f str, &'f NamespaceFact>,
@@ -54,6 +55,7 @@ impl<'f> Facts<'f> {
             match fact {
                 Fact::Class(class) => drop(sorted.classes.insert(&class.name, class)),
                 Fact::Gateway(gateway) => sorted.gateways.push(gateway),
+                Fact::ListenerSet(set) => sorted.sets.push(set),
                 Fact::Route(route) => sorted.routes.push(route),
                 Fact::Grant(grant) => sorted.grants.push(grant),
                 Fact::Namespace(namespace) => drop(sorted.namespaces.insert(&namespace.name, namespace)),
@@ -70,6 +72,11 @@ impl<'f> Facts<'f> {
     fn findings_of<I>(&self, kind: Kind, name: &NamespacedName, input: impl Fn(Finding) -> I) -> Vec<I> {
         let of_object = self.findings.iter().filter(|(object, _)| object.kind == kind && object.name == *name);
         of_object.map(|(_, finding)| input((*finding).clone())).collect()
+    }
+
+    /// The labels of a namespace, if its object is there.
+    fn labels(&self, namespace: &str) -> Option<&Arc<BTreeMap<Name, Name>>> {
+        self.namespaces.get(namespace).map(|namespace| &namespace.labels)
     }
 }
 
@@ -165,37 +172,43 @@ fn world(facts: &Facts<'_>, bound: Millis, now: Millis) -> World {
 fn ours(verdict: &Verdict) -> Option<&GatewayState> {
     match verdict {
         Verdict::Ours(state) => Some(state),
-        Verdict::NoClass(_) => None,
+        Verdict::Nothing { .. } => None,
     }
 }
 
+/// The verdict on each Gateway that is ours, and on the ListenerSets that name it.
 fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verdict> {
-    let mut verdicts = BTreeMap::new();
+    let mut parts: BTreeMap<NamespacedName, Vec<Part>> = BTreeMap::new();
+    let mut asks: Vec<CertificateAsk> = Vec::new();
     for gateway in &facts.gateways {
         let class = facts.classes.get(&gateway.class).copied();
         let class = gateways::class_state(&config.controller, class);
         let Some((name, candidate)) = gateways::candidate(gateway, &class) else { continue };
-        let asked = (name.clone(), candidate.clone());
-        let mut parts = vec![Part::Candidate(candidate)];
-        for ask in certificates::asks(&asked) {
-            let permitted = is_permitted(facts, &Ask::Certificate(ask.clone()));
-            let secret = facts.secrets.get(&ask.target.name).copied();
-            let found = certificates::resolve(&ask.target, permitted, secret);
-            parts.push(Part::Certificate(ask.target, found));
-        }
-        verdicts.extend(gateways::verdict(parts.iter()).map(|verdict| (name, verdict)));
+        asks.extend(certificates::asks_of_gateway(gateway));
+        parts.entry(name).or_default().push(Part::Candidate(candidate));
     }
-    verdicts
+    for set in &facts.sets {
+        asks.extend(certificates::asks_of_set(set));
+        let labels = facts.labels(set.name.namespace()).cloned();
+        parts.entry(set.gateway.clone()).or_default().push(Part::Set((*set).clone(), labels));
+    }
+    for ask in asks {
+        let permitted = is_permitted(facts, &Ask::Certificate(ask.clone()));
+        let found = certificates::resolve(&ask.target, permitted, facts.secrets.get(&ask.target.name).copied());
+        parts.entry(ask.gateway).or_default().push(Part::Certificate(ask.owner, ask.target, found));
+    }
+    parts.into_iter().filter_map(|(name, parts)| Some((name, gateways::verdict(parts.iter())?))).collect()
 }
 
 fn attachments(facts: &Facts<'_>, verdicts: &BTreeMap<NamespacedName, Verdict>) -> BTreeMap<RouteKey, Vec<Attachment>> {
+    let doors: BTreeMap<ObjectKey, Doors> = verdicts.values().filter_map(ours).flat_map(gateways::doors).collect();
     let mut attachments: BTreeMap<RouteKey, Vec<Attachment>> = BTreeMap::new();
     for route in &facts.routes {
-        let labels = facts.namespaces.get(route.key.name.namespace()).map(|namespace| &*namespace.labels);
+        let labels = facts.labels(route.key.name.namespace()).map(|labels| &**labels);
         for ask in attach::asks(route) {
-            let Some(state) = verdicts.get(&ask.parent.name).and_then(ours) else { continue };
-            let outcome = attach::attach(&ask, labels, &state.fact.name, &state.listeners);
-            let (index, gateway, created) = (ask.index, state.fact.name.clone(), ask.created);
+            let Some((gateway, listeners)) = doors.get(&ask.key) else { continue };
+            let outcome = attach::attach(&ask, labels, listeners);
+            let (index, gateway, created) = (ask.index, gateway.clone(), ask.created);
             let attachment = Attachment { index, gateway, created, outcome };
             attachments.entry(route.key.clone()).or_default().push(attachment);
         }
@@ -205,15 +218,15 @@ fn attachments(facts: &Facts<'_>, verdicts: &BTreeMap<NamespacedName, Verdict>) 
 
 /// The listeners that do not take a route, by route.
 fn losses(attachments: &BTreeMap<RouteKey, Vec<Attachment>>) -> BTreeMap<RouteKey, BTreeSet<Loss>> {
-    let mut claims: BTreeMap<Place, BTreeSet<Claim>> = BTreeMap::new();
+    let mut claims: BTreeMap<ListenerKey, BTreeSet<Claim>> = BTreeMap::new();
     for (route, attachment) in attachments.iter().flat_map(|(route, all)| all.iter().map(move |one| (route, one))) {
-        for (place, claim) in rivals::claims((route.clone(), attachment.clone())) {
-            claims.entry(place).or_default().insert(claim);
+        for (listener, claim) in rivals::claims((route.clone(), attachment.clone())) {
+            claims.entry(listener).or_default().insert(claim);
         }
     }
     let mut losses: BTreeMap<RouteKey, BTreeSet<Loss>> = BTreeMap::new();
-    for (place, claims) in &claims {
-        for (route, loss) in rivals::lost(place, claims.iter()) {
+    for (listener, claims) in &claims {
+        for (route, loss) in rivals::lost(listener, claims.iter()) {
             losses.entry(route).or_default().insert(loss);
         }
     }
@@ -259,28 +272,30 @@ fn statuses(
     losses: &BTreeMap<RouteKey, BTreeSet<Loss>>,
     rows: &mut BTreeSet<Row>,
 ) {
-    let mut attached: BTreeMap<(NamespacedName, Name), BTreeSet<&RouteKey>> = BTreeMap::new();
+    let mut inputs: BTreeMap<ObjectKey, Vec<(ParentInput, u32)>> = BTreeMap::new();
+    for (object, input) in verdicts.iter().flat_map(|(gateway, verdict)| status::verdicts(gateway, verdict)) {
+        inputs.entry(object).or_default().push((input, 1));
+    }
+    let mut attached: BTreeMap<ListenerKey, BTreeSet<&RouteKey>> = BTreeMap::new();
     for (route, attachment) in attachments.iter().flat_map(|(route, all)| all.iter().map(move |one| (route, one))) {
         let lost: Vec<&Loss> = losses.get(route).into_iter().flatten().collect();
         if let attach::Outcome::Bound(bindings) = &rivals::without(attachment, &lost).outcome {
             for binding in bindings {
-                let place = (attachment.gateway.clone(), binding.listener.clone());
-                attached.entry(place).or_default().insert(route);
+                attached.entry(binding.listener.clone()).or_default().insert(route);
             }
         }
     }
-    for (gateway, verdict) in verdicts {
-        let mut inputs = vec![(GatewayInput::Verdict(verdict.clone()), 1)];
-        for ((of, listener), routes) in &attached {
-            if of == gateway {
-                let count = u32::try_from(routes.len()).expect("fewer routes than 2^32 fit into memory");
-                inputs.push((GatewayInput::Attached(listener.clone()), count));
-            }
-        }
-        inputs.extend(facts.findings_of(Kind::Gateway, gateway, GatewayInput::Finding).into_iter().map(|i| (i, 1)));
-        if let Some(status) = status::gateway_status(inputs.iter().map(|(input, count)| (input, *count))) {
-            rows.insert(Row::Status(ObjectKey { kind: Kind::Gateway, name: gateway.clone() }, Arc::new(status)));
-        }
+    for (listener, routes) in attached {
+        let count = u32::try_from(routes.len()).expect("fewer routes than 2^32 fit into memory");
+        inputs.entry(listener.parent).or_default().push((ParentInput::Attached(listener.name), count));
+    }
+    for (object, finding) in facts.findings.iter().filter(|(object, _)| is_parent(object.kind)) {
+        let input = ParentInput::Finding((*finding).clone());
+        inputs.entry((*object).clone()).or_default().push((input, 1));
+    }
+    for (object, inputs) in inputs {
+        let status = status::parent_status(&object, inputs.iter().map(|(input, count)| (input, *count)));
+        rows.extend(status.map(|status| Row::Status(object, Arc::new(status))));
     }
     let mut others: BTreeMap<ObjectKey, BTreeSet<OtherInput>> = BTreeMap::new();
     for class in facts.classes.values().filter(|class| class.controller == config.controller) {
@@ -288,11 +303,15 @@ fn statuses(
         others.entry(object).or_default().insert(OtherInput::Class((*class).clone()));
     }
     for (object, finding) in &facts.findings {
-        if object.kind != Kind::Gateway && RouteKind::of(object.kind).is_none() {
+        if !is_parent(object.kind) && RouteKind::of(object.kind).is_none() {
             others.entry((*object).clone()).or_default().insert(OtherInput::Finding((*finding).clone()));
         }
     }
     for (object, inputs) in others {
         rows.insert(Row::Status(object, Arc::new(status::other_status(inputs.iter()))));
     }
+}
+
+fn is_parent(kind: Kind) -> bool {
+    kind == Kind::Gateway || kind == Kind::ListenerSet
 }

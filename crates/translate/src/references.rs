@@ -15,7 +15,7 @@ use tidegate_model::{GrantFact, GroupKind, Kind, Name, NamespacedName};
 pub(crate) enum Ask {
     /// From a route to a backend.
     Backend(BackendAsk),
-    /// From a Gateway to a certificate.
+    /// From a Gateway or ListenerSet to a certificate.
     Certificate(CertificateAsk),
 }
 
@@ -24,7 +24,7 @@ impl Ask {
     fn from(&self) -> (Kind, &str) {
         match self {
             Ask::Backend(ask) => (ask.route.kind.kind(), ask.route.name.namespace()),
-            Ask::Certificate(ask) => (Kind::Gateway, ask.gateway.namespace()),
+            Ask::Certificate(ask) => (ask.owner.kind, ask.owner.name.namespace()),
         }
     }
 

@@ -4,15 +4,12 @@
 use crate::attach::{Attachment, Outcome};
 use crate::edges::Edges;
 use crate::lookup::Rows;
-use crate::status::GatewayInput;
+use crate::status::ParentInput;
 use differential_dataflow::operators::ThresholdTotal;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use tidegate_model::{Hostname, Name, NamespacedName, Reason, RouteKey, RouteKind};
-
-/// A listener of a Gateway.
-pub(crate) type Place = (NamespacedName, Name);
+use tidegate_model::{Hostname, ListenerKey, NamespacedName, ObjectKey, Reason, RouteKey, RouteKind};
 
 /// What a route wants of a listener. In the order of precedence: the older route first, then by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -30,17 +27,16 @@ pub(crate) struct Claim {
 pub(crate) struct Loss {
     /// Position in `spec.parentRefs`.
     pub(crate) index: u32,
-    gateway: NamespacedName,
-    listener: Name,
+    listener: ListenerKey,
     to: RouteKey,
 }
 
 impl Loss {
     /// What there is to say about it.
     pub(crate) fn message(&self) -> String {
-        let Loss { gateway, listener, to, .. } = self;
+        let Loss { listener, to, .. } = self;
         format!(
-            "listener {listener} of Gateway {gateway} takes the older {} for some of these hostnames, and never both \
+            "{listener} takes the older {} for some of these hostnames, and never both \
              kinds of route for one; give the routes different hostnames",
             to.object()
         )
@@ -48,7 +44,7 @@ impl Loss {
 }
 
 /// What an attached route wants of listeners, if it is of a kind that has rivals.
-pub(crate) fn claims((route, attachment): (RouteKey, Attachment)) -> Vec<(Place, Claim)> {
+pub(crate) fn claims((route, attachment): (RouteKey, Attachment)) -> Vec<(ListenerKey, Claim)> {
     let Outcome::Bound(bindings) = attachment.outcome else { return Vec::new() };
     let has_rivals = match route.kind {
         RouteKind::Http | RouteKind::Grpc => true,
@@ -64,7 +60,7 @@ pub(crate) fn claims((route, attachment): (RouteKey, Attachment)) -> Vec<(Place,
                 index: attachment.index,
                 hosts: binding.hosts,
             };
-            ((attachment.gateway.clone(), binding.listener), claim)
+            (binding.listener, claim)
         })
         .collect()
 }
@@ -73,21 +69,21 @@ pub(crate) fn claims((route, attachment): (RouteKey, Attachment)) -> Vec<(Place,
 pub(crate) fn losses<'s>(edges: &Edges, attachments: Rows<'s, (RouteKey, Attachment)>) -> Rows<'s, (RouteKey, Loss)> {
     let claims = edges.carry("attachments to rivals", attachments).flat_map(claims);
     // Where there is no GRPCRoute nobody has a rival, and a change costs nothing.
-    let contested = claims.clone().filter(|(_, claim)| claim.kind == RouteKind::Grpc).map(|(place, _)| place);
+    let contested = claims.clone().filter(|(_, claim)| claim.kind == RouteKind::Grpc).map(|(listener, _)| listener);
     claims
         .arrange_by_key_named("claims by listener")
         .join_core(
-            contested.distinct_total().map(|place| (place, ())).arrange_by_key_named("listeners with rivals"),
-            |place, claim, ()| Some((place.clone(), claim.clone())),
+            contested.distinct_total().map(|listener| (listener, ())).arrange_by_key_named("listeners with rivals"),
+            |listener, claim, ()| Some((listener.clone(), claim.clone())),
         )
-        .reduce_named("rivals", |place, input, output| {
-            output.extend(lost(place, input.iter().map(|(claim, _)| *claim)).into_iter().map(|loss| (loss, 1)));
+        .reduce_named("rivals", |listener, input, output| {
+            output.extend(lost(listener, input.iter().map(|(claim, _)| *claim)).into_iter().map(|loss| (loss, 1)));
         })
         .map(|(_, loss)| loss)
 }
 
 /// The claims that one listener does not take. They come in the order of precedence.
-pub(crate) fn lost<'c>((gateway, listener): &Place, claims: impl Iterator<Item = &'c Claim>) -> Vec<(RouteKey, Loss)> {
+pub(crate) fn lost<'c>(listener: &ListenerKey, claims: impl Iterator<Item = &'c Claim>) -> Vec<(RouteKey, Loss)> {
     let mut taken: BTreeMap<RouteKind, Taken> = BTreeMap::new();
     let mut lost = Vec::new();
     for claim in claims {
@@ -95,8 +91,8 @@ pub(crate) fn lost<'c>((gateway, listener): &Place, claims: impl Iterator<Item =
         let rivals = taken.iter().filter(|(kind, _)| **kind != claim.kind).map(|(_, taken)| taken);
         match rivals.into_iter().find_map(|rivals| rivals.meet(&claim.hosts)) {
             Some(to) => {
-                let (gateway, listener) = (gateway.clone(), listener.clone());
-                lost.push((key, Loss { index: claim.index, gateway, listener, to: to.clone() }));
+                let listener = listener.clone();
+                lost.push((key, Loss { index: claim.index, listener, to: to.clone() }));
             }
             None => taken.entry(claim.kind).or_default().insert(&key, &claim.hosts),
         }
@@ -132,7 +128,7 @@ impl Taken {
 /// The attachment without the listeners that it lost.
 pub(crate) fn without<'a>(attachment: &'a Attachment, losses: &[&Loss]) -> Cow<'a, Attachment> {
     let Outcome::Bound(bindings) = &attachment.outcome else { return Cow::Borrowed(attachment) };
-    let own = || losses.iter().filter(|loss| loss.index == attachment.index && loss.gateway == attachment.gateway);
+    let own = || losses.iter().filter(|loss| loss.index == attachment.index);
     let Some(first) = own().next() else { return Cow::Borrowed(attachment) };
     let kept = bindings.iter().filter(|binding| !own().any(|loss| loss.listener == binding.listener));
     let kept: Vec<_> = kept.cloned().collect();
@@ -143,9 +139,9 @@ pub(crate) fn without<'a>(attachment: &'a Attachment, losses: &[&Loss]) -> Cow<'
     Cow::Owned(Attachment { outcome, ..attachment.clone() })
 }
 
-/// What the status of the Gateway counted and must not.
-pub(crate) fn not_attached((_, loss): (RouteKey, Loss)) -> (NamespacedName, GatewayInput) {
-    (loss.gateway, GatewayInput::Attached(loss.listener))
+/// What the status of the parent counted and must not.
+pub(crate) fn not_attached((_, loss): (RouteKey, Loss)) -> (ObjectKey, ParentInput) {
+    (loss.listener.parent, ParentInput::Attached(loss.listener.name))
 }
 
 #[cfg(test)]
@@ -166,7 +162,7 @@ mod tests {
             }
         });
         let claims: Vec<Claim> = claims.collect();
-        let place = (NamespacedName::new("infra", "edge"), Name::from("web"));
+        let place = ListenerKey::of_gateway(&NamespacedName::new("infra", "edge"), "web");
         let name = |key: &RouteKey| key.name.name().to_owned();
         lost(&place, claims.iter()).iter().map(|(route, loss)| (name(route), name(&loss.to))).collect()
     }

@@ -1,6 +1,7 @@
-//! Sockets: each port of a Gateway that is served is one of Envoy's listeners, made of the Gateway's listeners there and
-//! of the streams that routes want. Requests are told apart in tables, which have a way of their own to Envoy; streams
-//! have none, so a change of theirs changes the listener, and in it only the chain of their host.
+//! Sockets: each port of a Gateway that is served is one of Envoy's listeners, made of the listeners there, the Gateway's
+//! own and those of its ListenerSets, and of the streams that routes want. Requests are told apart in tables, which have a
+//! way of their own to Envoy; streams have none, so a change of theirs changes the listener, and in it only the chain of
+//! their host.
 
 use crate::Bind;
 use crate::edges::Edges;
@@ -12,7 +13,7 @@ use crate::streams::{SocketKey, Stream};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tidegate_model::{Hostname, Name, NamespacedName};
+use tidegate_model::{Hostname, ListenerKey, Name, NamespacedName};
 use tidegate_xds::ir::{self, Family, Way};
 use tidegate_xds::{Row, encode, row};
 
@@ -23,10 +24,10 @@ pub(crate) struct Frame {
     doors: Vec<Door>,
 }
 
-/// One of the Gateway's listeners at a socket.
+/// One of the listeners at a socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 struct Door {
-    listener: Name,
+    listener: ListenerKey,
     hostname: Hostname,
     speech: Speech,
     /// Names of the secrets with its certificates.
@@ -38,10 +39,10 @@ struct Door {
 /// The sockets of a Gateway: one for each port at which something is served.
 pub(crate) fn frames(state: &GatewayState, bind: Bind) -> Vec<(SocketKey, Arc<Frame>)> {
     let mut sockets: BTreeMap<Socket, Vec<Door>> = BTreeMap::new();
-    for (listener, own) in state.listeners.iter().zip(&*state.certificates).filter(|(listener, _)| listener.claims) {
+    for (listener, own) in state.listeners().filter(|(listener, _)| listener.claims) {
         let Some(socket) = listener.socket() else { continue };
         sockets.entry(socket).or_default().push(Door {
-            listener: listener.name.clone(),
+            listener: listener.key.clone(),
             hostname: listener.hostname.clone(),
             speech: listener.speech,
             certificates: own.served.iter().map(|(name, _)| name.clone()).collect(),
@@ -93,7 +94,7 @@ pub(crate) fn sockets<'s>(
 
 /// The listener of a socket and what it uses. `streams` are in order.
 pub(crate) fn assemble(socket: Socket, frame: &Frame, streams: &[&Stream]) -> Vec<SocketOutput> {
-    let mut served: BTreeMap<(&Name, &Hostname), &Stream> = BTreeMap::new();
+    let mut served: BTreeMap<(&ListenerKey, &Hostname), &Stream> = BTreeMap::new();
     for stream in streams {
         served.entry((&stream.listener, &stream.host)).or_insert(stream);
     }
@@ -125,7 +126,7 @@ fn requests(socket: Socket, frame: &Frame) -> ir::Chain {
 }
 
 /// The ways into any other port. With TLS the name that the client asks for chooses among them; elsewhere there is one.
-fn chains(socket: Socket, frame: &Frame, served: &BTreeMap<(&Name, &Hostname), &Stream>) -> Vec<ir::Chain> {
+fn chains(socket: Socket, frame: &Frame, served: &BTreeMap<(&ListenerKey, &Hostname), &Stream>) -> Vec<ir::Chain> {
     let mut chains = Vec::new();
     let mut enter = |door: &Door, hostname: &Hostname, to: Way| {
         chains.push(ir::Chain {
@@ -163,7 +164,7 @@ fn chains(socket: Socket, frame: &Frame, served: &BTreeMap<(&Name, &Hostname), &
 /// The hosts of a listener that routes take.
 fn routed<'s>(
     door: &Door,
-    served: &BTreeMap<(&'s Name, &'s Hostname), &'s Stream>,
+    served: &BTreeMap<(&'s ListenerKey, &'s Hostname), &'s Stream>,
 ) -> impl Iterator<Item = &'s Hostname> {
     served.keys().filter(|(listener, _)| **listener == door.listener).map(|(_, host)| *host)
 }

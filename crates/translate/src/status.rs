@@ -2,15 +2,15 @@
 
 use crate::attach::{Attachment, Outcome};
 use crate::backends::{Resolution, mirrors};
-use crate::gateways::{Certificates, GatewayState, ListenerProblem, ListenerState, Verdict, sentence};
+use crate::gateways::{Certificates, GatewayState, ListenerProblem, ListenerState, ParentState, Verdict, sentence};
 use crate::lookup::Rows;
 use crate::lower::{Refusal, RouteParts, refused, refused_filters};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_model::{
-    ClassFact, Condition, ConditionType, DerivedStatus, Finding, Kind, ListenerStatus, Name, NamespacedName, ObjectKey,
-    ParentStatus, RETARGET_HOLD, Reason, StatusBody,
+    AllowedNamespaces, ClassFact, Condition, ConditionType, DerivedStatus, Finding, Kind, ListenerSetFact,
+    ListenerStatus, Name, NamespacedName, ObjectKey, ParentStatus, RETARGET_HOLD, Reason, StatusBody,
 };
 
 use ConditionType::{Accepted, Conflicted, PartiallyInvalid, Programmed, ResolvedRefs};
@@ -32,6 +32,7 @@ pub(crate) fn route_status(parts: &RouteParts<'_>) -> Option<DerivedStatus> {
         .iter()
         .map(|attachment| ParentStatus {
             parent: parts.fact.parents[attachment.index as usize].clone(),
+            gateway: attachment.gateway.clone(),
             conditions: [accepted(parts, attachment), resolved.clone()].into_iter().chain(partial.clone()).collect(),
         })
         .collect();
@@ -48,7 +49,7 @@ fn accepted(parts: &RouteParts<'_>, attachment: &Attachment) -> Condition {
     match &attachment.outcome {
         Outcome::Refused(reason, message) => Condition::no(Accepted, *reason, message.clone()),
         Outcome::Bound(bindings) => {
-            let names: Vec<&str> = bindings.iter().map(|binding| &*binding.listener).collect();
+            let names: Vec<&str> = bindings.iter().map(|binding| &*binding.listener.name).collect();
             Condition::yes(Accepted, Reason::Accepted, format!("attached to listener {}", names.join(", ")))
         }
     }
@@ -113,15 +114,15 @@ fn partially_invalid(parts: &RouteParts<'_>) -> Option<Condition> {
     (!findings.is_empty()).then(|| Condition::yes(PartiallyInvalid, Reason::UnsupportedValue, message))
 }
 
-/// Parents that are Gateways but none of ours.
+/// Parents that are Gateways or ListenerSets but none of ours.
 fn parent_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, parent) in (0..).zip(&parts.fact.parents) {
         let answered = parts.attachments.iter().any(|attachment| attachment.index == index);
-        if parent.group_kind.is(Kind::Gateway) && !answered {
-            let message = format!("there is no Gateway {} of a class of this controller", parent.name);
-            findings.push(Finding::new(Reason::NoMatchingParent, &format!("spec.parentRefs[{index}]"), message));
-        }
+        let Some(key) = parent.key().filter(|_| !answered) else { continue };
+        let owned = if key.kind == Kind::Gateway { "of a class" } else { "whose Gateway is of a class" };
+        let message = format!("there is no {key} {owned} of this controller");
+        findings.push(Finding::new(Reason::NoMatchingParent, &format!("spec.parentRefs[{index}]"), message));
     }
     findings
 }
@@ -148,62 +149,100 @@ fn hold_finding(parts: &RouteParts<'_>) -> Option<Finding> {
     asks.then(|| Finding::new(Reason::UnsupportedValue, &field, message))
 }
 
-/// What a Gateway's status is made of. The verdict sorts first.
+/// What the status of a Gateway or ListenerSet is made of. The verdict sorts first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(crate) enum GatewayInput {
-    Verdict(Verdict),
+pub(crate) enum ParentInput {
+    /// The verdict on a Gateway, and how many ListenerSets are attached, if that is worth saying.
+    Gateway(ParentState, Option<u32>),
+    /// The verdict on a ListenerSet of this Gateway.
+    ListenerSet(NamespacedName, ParentState),
+    /// It has no status of ours; what there is to say all the same.
+    Nothing(Vec<Finding>),
     /// A route is attached to the listener; the multiplicity counts them.
     Attached(Name),
     Finding(Finding),
 }
 
-/// Status of every Gateway that is ours, or that names a class nobody has.
-pub(crate) fn gateway_statuses<'s>(
-    inputs: Rows<'s, (NamespacedName, GatewayInput)>,
-) -> Rows<'s, (ObjectKey, Arc<DerivedStatus>)> {
-    inputs
-        .reduce_named("status of gateways", |_gateway, input, output| {
-            let counted = input.iter().map(|(input, count)| (*input, u32::try_from(*count).unwrap_or(0)));
-            output.extend(gateway_status(counted).map(|status| (Arc::new(status), 1)));
-        })
-        .map(|(gateway, status)| (ObjectKey { kind: Kind::Gateway, name: gateway }, status))
+/// What the verdict on a Gateway says of it and of each of its ListenerSets.
+pub(crate) fn verdicts(gateway: &NamespacedName, verdict: &Verdict) -> Vec<(ObjectKey, ParentInput)> {
+    let key = ObjectKey { kind: Kind::Gateway, name: gateway.clone() };
+    match verdict {
+        Verdict::Ours(state) => {
+            let of_set = |set: &ParentState| (set.key.clone(), ParentInput::ListenerSet(gateway.clone(), set.clone()));
+            let own = ParentInput::Gateway(state.own.clone(), attached_sets(state));
+            std::iter::once((key, own)).chain(state.sets.iter().map(of_set)).collect()
+        }
+        Verdict::Nothing { no_class, sets } => {
+            let own = no_class.iter().map(|finding| (key.clone(), ParentInput::Nothing(vec![finding.clone()])));
+            own.chain(sets.iter().map(|set| (set.key(), ParentInput::Nothing(without_gateway(set))))).collect()
+        }
+    }
 }
 
-/// Status of one Gateway from its inputs, each with its count.
-pub(crate) fn gateway_status<'i>(inputs: impl Iterator<Item = (&'i GatewayInput, u32)>) -> Option<DerivedStatus> {
+/// How many ListenerSets are attached to the Gateway; none where nobody asks.
+fn attached_sets(state: &GatewayState) -> Option<u32> {
+    if state.fact.allowed_sets == AllowedNamespaces::None && state.sets.is_empty() {
+        return None;
+    }
+    u32::try_from(state.sets.iter().filter(|set| set.is_attached()).count()).ok()
+}
+
+fn without_gateway(set: &ListenerSetFact) -> Vec<Finding> {
+    let message = format!("there is no Gateway {} of a class of this controller", set.gateway);
+    let finding = Finding::new(Reason::NoMatchingParent, "spec.parentRef", message);
+    set.findings.iter().cloned().chain([finding]).collect()
+}
+
+/// Status of every Gateway that is ours or names a class that nobody has, and of every ListenerSet.
+pub(crate) fn parent_statuses<'s>(
+    inputs: Rows<'s, (ObjectKey, ParentInput)>,
+) -> Rows<'s, (ObjectKey, Arc<DerivedStatus>)> {
+    inputs.reduce_named("status of parents", |key, input, output| {
+        let counted = input.iter().map(|(input, count)| (*input, u32::try_from(*count).unwrap_or(0)));
+        output.extend(parent_status(key, counted).map(|status| (Arc::new(status), 1)));
+    })
+}
+
+/// Status of one Gateway or ListenerSet from its inputs, each with its count.
+pub(crate) fn parent_status<'i>(
+    key: &ObjectKey,
+    inputs: impl Iterator<Item = (&'i ParentInput, u32)>,
+) -> Option<DerivedStatus> {
     let (mut verdict, mut attached, mut findings) = (None, BTreeMap::new(), Vec::new());
     for (input, count) in inputs {
         match input {
-            GatewayInput::Verdict(found) => verdict = Some(found),
-            GatewayInput::Attached(listener) => {
+            ParentInput::Gateway(..) | ParentInput::ListenerSet(..) | ParentInput::Nothing(_) => verdict = Some(input),
+            ParentInput::Attached(listener) => {
                 attached.insert(listener, count);
             }
-            GatewayInput::Finding(finding) => findings.push(finding.clone()),
+            ParentInput::Finding(finding) => findings.push(finding.clone()),
         }
     }
-    match verdict? {
-        Verdict::NoClass(finding) => {
-            findings.push(finding.clone());
-            Some(DerivedStatus { generation: 0, body: StatusBody::None, findings })
+    let (state, body) = match verdict {
+        Some(ParentInput::Gateway(state, attached_sets)) => {
+            let (conditions, listeners) = (gateway_conditions(state), listener_statuses(state, &attached));
+            (state, StatusBody::Gateway { conditions, listeners, attached_sets: *attached_sets })
         }
-        Verdict::Ours(state) => {
-            findings.extend(state.fact.findings.iter().cloned());
-            findings.extend(state.certificates.iter().flat_map(|own| own.failed.iter().chain(&own.remarks)).cloned());
-            let listeners: Vec<ListenerStatus> = state
-                .listeners
-                .iter()
-                .zip(&*state.certificates)
-                .map(|(listener, own)| {
-                    listener_status(state, listener, own, attached.get(&listener.name).copied().unwrap_or(0))
-                })
-                .collect();
-            let body = StatusBody::Gateway { conditions: gateway_conditions(state), listeners };
-            Some(DerivedStatus { generation: state.fact.generation, body, findings })
+        Some(ParentInput::ListenerSet(gateway, state)) => {
+            let (conditions, listeners) = (set_conditions(state), listener_statuses(state, &attached));
+            (state, StatusBody::ListenerSet { gateway: gateway.clone(), conditions, listeners })
         }
-    }
+        Some(ParentInput::Nothing(said)) => {
+            findings.extend(said.iter().cloned());
+            return Some(DerivedStatus { generation: 0, body: StatusBody::None, findings });
+        }
+        // A ListenerSet that names no Gateway has nobody else to say what is wrong with it.
+        Some(ParentInput::Attached(_) | ParentInput::Finding(_)) | None => {
+            let alone = key.kind == Kind::ListenerSet && !findings.is_empty();
+            return alone.then_some(DerivedStatus { generation: 0, body: StatusBody::None, findings });
+        }
+    };
+    findings.extend(state.findings.iter().cloned());
+    findings.extend(state.certificates.iter().flat_map(|own| own.failed.iter().chain(&own.remarks)).cloned());
+    Some(DerivedStatus { generation: state.generation, body, findings })
 }
 
-fn gateway_conditions(state: &GatewayState) -> Vec<Condition> {
+fn gateway_conditions(state: &ParentState) -> Vec<Condition> {
     if let Some((reason, message)) = &state.refused {
         return vec![
             Condition::no(Accepted, *reason, message.clone()),
@@ -218,8 +257,45 @@ fn gateway_conditions(state: &GatewayState) -> Vec<Condition> {
     vec![accepted, Condition::yes(Programmed, Reason::Programmed, "the configuration is sealed for the proxies")]
 }
 
+/// Unlike a Gateway, a ListenerSet of which nothing can be served is not accepted for that.
+fn set_conditions(state: &ParentState) -> Vec<Condition> {
+    if let Some((reason, message)) = &state.refused {
+        let programmed = match &state.findings[..] {
+            [_, ..] => Reason::Invalid,
+            [] if *reason == Reason::ParentNotAccepted => Reason::ParentNotProgrammed,
+            [] => *reason,
+        };
+        return vec![
+            Condition::no(Accepted, *reason, message.clone()),
+            Condition::no(Programmed, programmed, "the ListenerSet is not accepted"),
+        ];
+    }
+    let not_valid = Reason::ListenersNotValid;
+    if !state.is_attached() {
+        return vec![
+            Condition::no(Accepted, not_valid, "no listener can be served; their conditions say why"),
+            Condition::no(Programmed, not_valid, "no listener can be served"),
+        ];
+    }
+    let accepted = if state.listeners.iter().all(|listener| listener.fit) {
+        Condition::yes(Accepted, Reason::Accepted, "the ListenerSet is accepted")
+    } else {
+        Condition::yes(Accepted, not_valid, "some listeners cannot be served; their conditions say why")
+    };
+    vec![accepted, Condition::yes(Programmed, Reason::Programmed, "the configuration is sealed for the proxies")]
+}
+
+/// Status of the listeners of one object; `attached` counts the routes of each.
+fn listener_statuses(state: &ParentState, attached: &BTreeMap<&Name, u32>) -> Vec<ListenerStatus> {
+    let listeners = state.listeners.iter().zip(&*state.certificates);
+    let status = |(listener, own): (&ListenerState, &Certificates)| {
+        listener_status(state, listener, own, attached.get(&listener.key.name).copied().unwrap_or(0))
+    };
+    listeners.map(status).collect()
+}
+
 fn listener_status(
-    state: &GatewayState,
+    state: &ParentState,
     listener: &ListenerState,
     own: &Certificates,
     attached_routes: u32,
@@ -248,7 +324,7 @@ fn listener_status(
     let programmed = match (listener.usable, &state.refused) {
         (true, _) => Condition::yes(Programmed, Reason::Programmed, "the listener is sealed for the proxies"),
         (false, Some(_)) if listener.problem.is_none() => {
-            Condition::no(Programmed, Reason::Invalid, "the Gateway is not accepted")
+            Condition::no(Programmed, Reason::Invalid, format!("the {} is not accepted", state.key.kind))
         }
         (false, None) if listener.problem.is_none() && listener.speech.needs_certificate() && own.served.is_empty() => {
             Condition::no(Programmed, Reason::Invalid, "there is no certificate to serve; see ResolvedRefs")
@@ -260,7 +336,7 @@ fn listener_status(
     };
     let resolved = listener_resolved(listener, own);
     ListenerStatus {
-        name: listener.name.clone(),
+        name: listener.key.name.clone(),
         supported_kinds: listener.kinds.clone(),
         attached_routes,
         conditions: vec![accepted, programmed, resolved, conflicted],

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidegate_model::{Hostname, INVALID_CLUSTER, Name, NamespacedName, RouteKind};
+use tidegate_model::{Hostname, INVALID_CLUSTER, ListenerKey, Name, NamespacedName, RouteKind};
 use tidegate_xds::ir::Share;
 
 /// A socket of a Gateway.
@@ -21,7 +21,7 @@ pub(crate) type SocketKey = (NamespacedName, Socket);
 /// counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Stream {
-    pub(crate) listener: Name,
+    pub(crate) listener: ListenerKey,
     /// The host that clients name in their handshake; any where they name none.
     pub(crate) host: Hostname,
     rank: Rank,

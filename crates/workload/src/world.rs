@@ -12,6 +12,9 @@ use tidegate_model::{CONTROLLER_NAME, Kind, ObjectKey, RouteKind};
 const NAMESPACES: [&str; 3] = ["infra", "shop", "team-x"];
 const CLASSES: [&str; 3] = ["ours", "also-ours", "foreign"];
 const GATEWAYS: [&str; 2] = ["edge", "inner"];
+const SETS: [&str; 2] = ["extra", "more"];
+/// One namespace has ListenerSets and no routes, another one routes and no ListenerSets.
+const SET_NAMESPACES: [&str; 3] = ["infra", "shop", "annex"];
 const ROUTES: [&str; 4] = ["a", "b", "c", "d"];
 const GRPC_ROUTES: [&str; 2] = ["b", "g"];
 const STREAMS: [&str; 2] = ["s", "t"];
@@ -151,6 +154,7 @@ impl World {
         let mut body = match key.kind {
             Kind::GatewayClass => class(&mut self.random, key),
             Kind::Gateway => gateway(&mut self.random),
+            Kind::ListenerSet => listener_set(&mut self.random),
             Kind::HttpRoute => route(&mut self.random, rule),
             Kind::GrpcRoute => route(&mut self.random, grpc_rule),
             kind @ (Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute) => streams::route(&mut self.random, kind),
@@ -170,7 +174,8 @@ impl World {
         if key.kind == Kind::EndpointSlice && self.random.chance(90) {
             metadata["labels"] = json!({"kubernetes.io/service-name": self.random.pick(&SERVICES)});
         }
-        if RouteKind::of(key.kind).is_some() && self.random.chance(30) {
+        let has_age = key.kind == Kind::ListenerSet || RouteKind::of(key.kind).is_some();
+        if has_age && self.random.chance(30) {
             metadata["creationTimestamp"] = format!("2024-05-0{}T10:00:00Z", 1 + self.random.below(3)).into();
         }
         if self.random.chance(8) && body["spec"].is_object() {
@@ -225,6 +230,11 @@ fn keys() -> Vec<ObjectKey> {
         all(Kind::ReferenceGrant, &GRANTS);
         all(Kind::Secret, &SECRETS);
     }
+    keys.push(ObjectKey::new(Kind::Namespace, "", "annex"));
+    keys.extend(SECRETS.map(|name| ObjectKey::new(Kind::Secret, "annex", name)));
+    for namespace in SET_NAMESPACES {
+        keys.extend(SETS.map(|name| ObjectKey::new(Kind::ListenerSet, namespace, name)));
+    }
     keys
 }
 
@@ -238,7 +248,30 @@ fn gateway(random: &mut Random) -> Value {
     let first = random.below(HOSTS.len());
     let listeners: Vec<Value> = (0..1 + random.below(4)).map(|index| listener(random, first, index)).collect();
     let class = if random.chance(90) { "ours" } else { *random.pick(&["also-ours", "foreign", "nowhere"]) };
-    json!({"spec": {"gatewayClassName": class, "listeners": listeners}})
+    let mut spec = json!({"gatewayClassName": class, "listeners": listeners});
+    if random.chance(75) {
+        spec["allowedListeners"] = json!({"namespaces": match random.below(6) {
+            0 => json!({"from": "Same"}),
+            1 => json!({"from": "Selector", "selector": {"matchLabels": {"team": "x"}}}),
+            2 => json!({"from": "None"}),
+            _ => json!({"from": "All"}),
+        }});
+    }
+    json!({"spec": spec})
+}
+
+/// Listeners for some Gateway; most want what one of its own or of another ListenerSet wants too.
+fn listener_set(random: &mut Random) -> Value {
+    let first = random.below(HOSTS.len());
+    let listeners: Vec<Value> = (0..1 + random.below(3)).map(|index| listener(random, first, index)).collect();
+    let mut gateway = json!({"name": random.pick(&GATEWAYS)});
+    if random.chance(70) {
+        gateway["namespace"] = json!(random.pick(&NAMESPACES));
+    }
+    if random.chance(3) {
+        gateway["kind"] = "ListenerSet".into();
+    }
+    json!({"spec": {"parentRef": gateway, "listeners": listeners}})
 }
 
 fn listener(random: &mut Random, first: usize, index: usize) -> Value {
@@ -318,8 +351,13 @@ fn route(random: &mut Random, rule: fn(&mut Random) -> Value) -> Value {
 
 fn parent(random: &mut Random) -> Value {
     let mut parent = json!({"name": random.pick(&GATEWAYS)});
+    let mut namespaces = NAMESPACES;
+    if random.chance(30) {
+        parent = json!({"kind": "ListenerSet", "name": random.pick(&SETS)});
+        namespaces = SET_NAMESPACES;
+    }
     if random.chance(60) {
-        parent["namespace"] = json!(random.pick(&NAMESPACES));
+        parent["namespace"] = json!(random.pick(&namespaces));
     }
     if random.chance(25) {
         parent["sectionName"] = format!("l{}", random.below(4)).into();
@@ -439,7 +477,7 @@ fn grant(random: &mut Random) -> Value {
         to["name"] = json!(if certificates { random.pick(&SECRETS) } else { random.pick(&SERVICES) });
     }
     let kind = match (random.chance(85), certificates) {
-        (true, true) => "Gateway",
+        (true, true) => *random.pick(&["Gateway", "ListenerSet"]),
         (true, false) => *random.pick(&["HTTPRoute", "HTTPRoute", "TLSRoute", "TCPRoute", "UDPRoute"]),
         (false, _) => "GRPCRoute",
     };

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use tidegate_model::{
-    CorsFact, HeaderModifier, Hostname, HttpMatch, Millis, Name, PathModifier, RetryFact, SessionCarrier, Transport,
-    Upstream,
+    CorsFact, HeaderModifier, Hostname, HttpMatch, ListenerKey, Millis, Name, PathModifier, RetryFact, SessionCarrier,
+    Transport, Upstream,
 };
 
 /// A listening socket.
@@ -44,8 +44,8 @@ pub struct Chain {
     pub to: Way,
     /// Names of the secrets with its certificates, which come by SDS; none where TLS is not terminated.
     pub certificates: Vec<Name>,
-    /// The Gateway's listeners that it is made of, by their names there. Nothing that Envoy is told.
-    pub listeners: Vec<Name>,
+    /// The listeners of the Gateway and of its ListenerSets that it is made of. Nothing that Envoy is told.
+    pub listeners: Vec<ListenerKey>,
 }
 
 /// Where what comes in goes.

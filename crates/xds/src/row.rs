@@ -6,7 +6,7 @@ use crate::resource::{Resource, Variants, Version};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tidegate_model::{DerivedStatus, Held, Hostname, INVALID_CLUSTER, Name, NamespacedName, ObjectKey};
+use tidegate_model::{DerivedStatus, Held, Hostname, INVALID_CLUSTER, ListenerKey, Name, NamespacedName, ObjectKey};
 
 /// One output row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -64,11 +64,11 @@ pub struct Stream {
     pub clusters: Vec<Name>,
 }
 
-/// One of the Gateway's listeners that an encoded listener is made of.
+/// One of the listeners of a Gateway and its ListenerSets that an encoded listener is made of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its name in the Gateway.
-    pub listener: Name,
+    /// Which one.
+    pub listener: ListenerKey,
     /// Its table; none if it takes streams.
     pub table: Option<Name>,
     /// The secrets with its certificates.

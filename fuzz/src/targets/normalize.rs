@@ -129,6 +129,7 @@ fn findings(fact: &Fact) -> &[Finding] {
     match fact {
         Fact::Class(class) => &class.findings,
         Fact::Gateway(gateway) => &gateway.findings,
+        Fact::ListenerSet(set) => &set.findings,
         Fact::Route(route) => &route.findings,
         Fact::Finding(_, finding) => std::slice::from_ref(finding),
         _ => &[],

@@ -12,7 +12,7 @@ use super::tables::{EntryForm, RejectedEntry};
 use super::target::Target;
 use super::{Reply, Rule, Session};
 use std::collections::{BTreeMap, BTreeSet};
-use tidegate_model::{Name, Observation, Refusal, ResourceType};
+use tidegate_model::{ListenerKey, Name, Observation, Refusal, ResourceType};
 
 /// What a client rejects. Outlives its streams, and us.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -392,7 +392,7 @@ impl Session {
     }
 
     /// The listeners and the entries that suffer when the client refuses this resource.
-    fn concerned(&self, kind: ResourceType, name: &Name) -> (Vec<Name>, Vec<Name>) {
+    fn concerned(&self, kind: ResourceType, name: &Name) -> (Vec<ListenerKey>, Vec<Name>) {
         match kind {
             ResourceType::Cluster | ResourceType::Endpoints => (Vec::new(), self.target.entries_with(name)),
             ResourceType::Listener | ResourceType::Secret | ResourceType::Table => {

@@ -4,7 +4,7 @@ use imbl::ordmap::DiffItem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use tidegate_model::{Epoch, INVALID_CLUSTER, Name, NamespacedName, ResourceType};
+use tidegate_model::{Epoch, INVALID_CLUSTER, ListenerKey, Name, NamespacedName, ResourceType};
 use tidegate_xds::row::Listener;
 use tidegate_xds::{GatewayView, Resource, Sealed, Table, Variants, Version};
 
@@ -50,8 +50,8 @@ impl Target {
         self.view.members.contains(cluster)
     }
 
-    /// The Gateway's listeners that suffer when the client has not got this listener, secret or table, sorted.
-    pub(crate) fn owners(&self, kind: ResourceType, name: &Name) -> Vec<Name> {
+    /// The listeners of the Gateway and its ListenerSets that suffer when the client has not got this listener, secret or table, sorted.
+    pub(crate) fn owners(&self, kind: ResourceType, name: &Name) -> Vec<ListenerKey> {
         let owners = self.view.listeners.iter().flat_map(|(listener, content)| {
             content.owners.iter().filter(move |owner| match kind {
                 ResourceType::Listener => listener == name,

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, Name, NamespacedName, PathMatch, Transport, Upstream,
+    HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, ListenerKey, Name, NamespacedName, PathMatch, Transport,
+    Upstream,
 };
 use tidegate_xds::{Row, Sealed, Store, Variants, encode, ir};
 
@@ -107,7 +108,7 @@ impl World {
 
     fn chains(&self, listener: &str, table: &str) -> Vec<ir::Chain> {
         let certificates = self.secrets.keys().map(Name::from).collect();
-        let listeners = vec![Name::from(listener)];
+        let listeners = vec![ListenerKey::of_gateway(&NamespacedName::parse(GATEWAY), listener)];
         let to = ir::Way::Requests(Name::from(table));
         let mut chains = vec![ir::Chain { hostname: Hostname::any(), to, certificates, listeners: listeners.clone() }];
         if let Some(direct) = self.direct.get(listener) {

@@ -61,6 +61,16 @@ fn namespaces_and_selectors_say_whose_routes_may_attach() {
 }
 
 #[test]
+fn nobody_adds_listeners_unless_the_gateway_says_so() {
+    let allowed = |field: Value| gateway(with(base(), "/spec/allowedListeners", field)).allowed_sets.clone();
+    let from = |from: &str| allowed(json!({"namespaces": {"from": from, "selector": {"matchLabels": {"a": "b"}}}}));
+    assert_eq!(gateway(base()).allowed_sets, AllowedNamespaces::None);
+    assert_eq!((allowed(json!({})), from("None")), (AllowedNamespaces::None, AllowedNamespaces::None));
+    assert_eq!((from("Same"), from("All")), (AllowedNamespaces::Same, AllowedNamespaces::All));
+    assert!(matches!(from("Selector"), AllowedNamespaces::Selector(_)));
+}
+
+#[test]
 fn a_selector_that_cannot_be_evaluated_admits_nobody_and_spares_the_other_listeners() {
     for selector in [json!(null), json!({"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]})] {
         let namespaces = json!({"from": "Selector", "selector": selector});
@@ -95,6 +105,7 @@ fn what_an_api_server_accepts_is_accepted() {
             ),
             ("/spec/infrastructure/labels", json!({"a.b/c": "d"})),
             ("/spec/allowedListeners", json!({"namespaces": {"from": "None"}})),
+            ("/spec/allowedListeners", json!({"namespaces": {"from": "All"}})),
             ("/spec/defaultScope", json!("None")),
         ],
     );
@@ -225,12 +236,6 @@ fn every_other_rule_of_a_gateway_can_be_broken() {
 #[test]
 fn what_is_not_supported_but_opens_nothing_is_a_remark() {
     let table = [
-        (
-            "/spec/allowedListeners/namespaces/from",
-            json!("All"),
-            "spec.allowedListeners",
-            "ListenerSets are not supported",
-        ),
         ("/spec/defaultScope", json!("All"), "spec.defaultScope", "not supported"),
         ("/spec/tls", json!({"backend": {}}), "spec.tls", "not supported"),
     ];

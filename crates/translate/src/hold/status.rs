@@ -46,7 +46,7 @@ pub(crate) fn with_held(status: &Arc<DerivedStatus>, held: &[&Held]) -> Arc<Deri
     let mut status = DerivedStatus::clone(status);
     if let StatusBody::Route(parents) = &mut status.body {
         for parent in parents {
-            let message = message(&parent.parent.name, held);
+            let message = message(&parent.gateway, held);
             let condition =
                 message.map(|message| Condition::yes(ConditionType::Held, Reason::AwaitingEndpoints, message));
             parent.conditions.extend(condition);

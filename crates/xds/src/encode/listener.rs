@@ -86,8 +86,8 @@ pub fn listener(listener: &ir::Listener) -> row::Listener {
         ..Listener::default()
     };
     let owners = listener.chains.iter().flat_map(|chain| {
-        chain.listeners.iter().map(|name| row::Owner {
-            listener: name.clone(),
+        chain.listeners.iter().map(|key| row::Owner {
+            listener: key.clone(),
             table: table(chain).cloned(),
             secrets: chain.certificates.clone(),
         })

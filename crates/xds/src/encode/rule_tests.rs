@@ -9,8 +9,8 @@ use crate::ir::{
 use proptest::prelude::*;
 use testkit::rules;
 use tidegate_model::{
-    CorsFact, HeaderModifier, Hostname, HttpMatch, MethodMatch, Name, PathMatch, PathModifier, RetryFact,
-    SessionCarrier, Transport, Upstream, ValueMatch, ValuePattern,
+    CorsFact, HeaderModifier, Hostname, HttpMatch, ListenerKey, MethodMatch, Name, NamespacedName, PathMatch,
+    PathModifier, RetryFact, SessionCarrier, Transport, Upstream, ValueMatch, ValuePattern,
 };
 
 /// The broken rules in the message of this type.
@@ -215,7 +215,8 @@ fn no_listener_of_streams_breaks_a_rule() {
         for weights in [vec![], vec![1], vec![70, 30], vec![u32::MAX; 16], vec![1, 1_000_000, 1]] {
             let shares = weights.into_iter().map(share).collect();
             let to = Way::Stream(Stream { id: "TCPRoute shop/a rule 0".into(), shares });
-            let chain = Chain { hostname: Hostname::any(), to, certificates: Vec::new(), listeners: vec!["a".into()] };
+            let listeners = vec![ListenerKey::of_gateway(&NamespacedName::new("shop", "edge"), "a")];
+            let chain = Chain { hostname: Hostname::any(), to, certificates: Vec::new(), listeners };
             let addresses = vec!["0.0.0.0".into(), "::1".into()];
             let listener = Listener { name: "a".into(), addresses, port: 80, family, chains: vec![chain] };
             let listener = super::listener(&listener);

@@ -3,7 +3,7 @@
 use crate::ir::{Chain, Cluster, Family, Listener, Share, Stream, Way};
 use crate::row;
 use serde_json::{Value, json};
-use tidegate_model::{Hostname, INVALID_CLUSTER, ResourceType, Transport, Upstream};
+use tidegate_model::{Hostname, INVALID_CLUSTER, ListenerKey, NamespacedName, ResourceType, Transport, Upstream};
 
 fn json_of(listener: &row::Listener) -> Value {
     tidegate_proto::json::to_json(ResourceType::Listener.url(), &listener.resource.bytes).unwrap()
@@ -16,7 +16,7 @@ fn chain(hostname: &str, shares: &[(&str, u32)], secrets: &[&str]) -> Chain {
         hostname: Hostname::new(hostname),
         to: Way::Stream(Stream { id: format!("TLSRoute shop/{hostname} rule 0").into(), shares }),
         certificates: secrets.iter().map(|name| (*name).into()).collect(),
-        listeners: vec!["a".into()],
+        listeners: vec![ListenerKey::of_gateway(&NamespacedName::new("shop", "edge"), "a")],
     }
 }
 
@@ -94,7 +94,7 @@ fn what_a_listener_names_is_said_with_it() {
     let row = listener(Family::Tcp, vec![chain("", &shares, &[])]);
     assert_eq!(row.streams[0].clusters, ["shop/a/1", "shop/b/1", INVALID_CLUSTER]);
     assert_eq!(row.clusters().map(|name| &**name).collect::<Vec<_>>(), ["shop/a/1", "shop/b/1"]);
-    assert_eq!((&row.owners[0].listener, &row.owners[0].table), (&"a".into(), &None));
+    assert_eq!((&*row.owners[0].listener.name, &row.owners[0].table), ("a", &None));
 }
 
 #[test]

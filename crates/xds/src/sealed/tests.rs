@@ -2,7 +2,7 @@ use super::*;
 use crate::ir;
 use crate::row::EncodedEntry;
 use prost::Message;
-use tidegate_model::{HeaderModifier, HttpMatch, PathMatch, Transport, Upstream};
+use tidegate_model::{HeaderModifier, HttpMatch, ListenerKey, PathMatch, Transport, Upstream};
 use tidegate_proto::envoy::config::route::v3::RouteConfiguration;
 
 fn gateway() -> NamespacedName {
@@ -64,7 +64,7 @@ fn rows() -> Vec<Row> {
             hostname: Hostname::any(),
             to: ir::Way::Requests("http-80".into()),
             certificates: vec!["shop/cert".into()],
-            listeners: vec!["http".into()],
+            listeners: vec![ListenerKey::of_gateway(&gateway(), "http")],
         }],
     };
     vec![

@@ -4,7 +4,7 @@ use super::*;
 use serde_json::json;
 use tidegate_engine::{Config, Engine};
 use tidegate_log::{Header, Object, Reader, Writer};
-use tidegate_model::{CONTROLLER_NAME, ClientId, Kind, Name, NamespacedName, Refusal, ResourceType};
+use tidegate_model::{CONTROLLER_NAME, ClientId, Kind, ListenerKey, Name, NamespacedName, Refusal, ResourceType};
 use tokio::task::JoinSet;
 
 fn world() -> Vec<Event> {
@@ -80,7 +80,7 @@ async fn a_rejection_reaches_the_status_and_the_recording_until_the_client_leave
     let refusal = Refusal {
         kind: ResourceType::Listener,
         name: "http".into(),
-        listeners: vec!["http".into()],
+        listeners: vec![ListenerKey::of_gateway(&gateway, "http")],
         entries: Vec::new(),
         detail: "port in use".into(),
     };

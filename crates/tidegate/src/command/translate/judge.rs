@@ -170,8 +170,8 @@ pub(super) fn is_error(world: &World, object: &Value, finding: &Value) -> bool {
     let reason = text(&finding["reason"]);
     if reason == Reason::NoMatchingParent.as_str() {
         // A Gateway of another controller is not ours to miss.
-        let gateway = key_of(object).and_then(|route| world.gateway_of(&route, text(&finding["field"])));
-        return gateway.is_none_or(|gateway| !world.manifests.contains_key(&gateway));
+        let parent = key_of(object).and_then(|object| world.parent_of(&object, text(&finding["field"])));
+        return parent.is_none_or(|parent| !world.manifests.contains_key(&parent));
     }
     [Reason::Pending, Reason::Invalid, Reason::KindUnreadable].iter().any(|error| error.as_str() == reason)
 }

@@ -108,12 +108,13 @@ impl World {
         self.provenance.get(key).map(|place| format!("{}:{}", place.path.display(), place.line)).unwrap_or_default()
     }
 
-    /// The Gateway that a reference of a route means; none if it means something else.
-    pub(super) fn gateway_of(&self, route: &ObjectKey, field: &str) -> Option<ObjectKey> {
-        let reference = self.manifests.get(route)?.pointer(&pointer(field))?;
-        let namespace = reference.get("namespace").and_then(Value::as_str).unwrap_or(route.name.namespace());
-        let name = NamespacedName::new(namespace, reference.get("name")?.as_str()?);
-        Some(ObjectKey { kind: Kind::Gateway, name })
+    /// The Gateway or ListenerSet that a reference to a parent means; none if it means something else.
+    pub(super) fn parent_of(&self, object: &ObjectKey, field: &str) -> Option<ObjectKey> {
+        let reference = self.manifests.get(object)?.pointer(&pointer(field))?;
+        let text = |field: &str| reference.get(field).and_then(Value::as_str);
+        let name = NamespacedName::new(text("namespace").unwrap_or(object.name.namespace()), text("name")?);
+        let kind = if text("kind") == Some(Kind::ListenerSet.as_str()) { Kind::ListenerSet } else { Kind::Gateway };
+        Some(ObjectKey { kind, name })
     }
 }
 
