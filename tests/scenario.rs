@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use testkit::epochs::{self, Change};
-use tidegate_engine::{Applied, Core};
+use tidegate_engine::{Applied, Config, Core};
 use tidegate_log::{Event, Object};
-use tidegate_model::{Kind, ObjectKey};
+use tidegate_model::{AddressRange, Kind, ObjectKey};
 use tidegate_sources::secret::take_material;
 use tidegate_vault::Material;
 use tidegate_xds::Sealed;
@@ -41,11 +41,21 @@ pub struct Scenario {
 }
 
 /// What `settings.yaml` says, if it is there.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// `--retarget-hold`, in milliseconds.
     pub retarget_hold_ms: Option<u64>,
+    /// `--usable-addresses`.
+    pub usable_addresses: Vec<AddressRange>,
+}
+
+impl Settings {
+    /// What a controller is told that is started so.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        Config { hold: self.retarget_hold_ms, usable: self.usable_addresses.clone(), ..Config::default() }
+    }
 }
 
 /// A certificate that was made for a Secret.

@@ -26,7 +26,7 @@ pub struct Expect {
 pub enum Condition {
     /// `attachedRoutes` of a listener, `observedGeneration` of an object.
     Count(u32),
-    /// `listeners` of a Gateway, `parents` of a route: these and no others. `supportedKinds` of a listener: these and maybe
+    /// `listeners` and `addresses` of a Gateway, `parents` of a route: these and no others. `supportedKinds` of a listener: these and maybe
     /// others, since more may be supported than a scenario knows; or none.
     Names(Vec<String>),
     /// `Status/Reason`.

@@ -3,7 +3,7 @@
 use prost::Message;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use tidegate_model::{Condition, NamespacedName, ParentFact, ResourceType, StatusBody};
+use tidegate_model::{AddressFact, Condition, NamespacedName, ParentFact, ResourceType, StatusBody};
 use tidegate_proto::envoy::config::core::v3::{HealthStatus, SocketAddress, address, socket_address};
 use tidegate_proto::envoy::config::endpoint::v3::{ClusterLoadAssignment, LbEndpoint, lb_endpoint};
 use tidegate_status::Board;
@@ -29,7 +29,7 @@ impl Observed<'_> {
     }
 
     /// Conditions of an object, `Status/Reason` by condition, with the parent in front for routes; and what else its
-    /// status has: `observedGeneration`, and by kind `listeners`, `parents`, `attachedRoutes`, `supportedKinds`.
+    /// status has: `observedGeneration`, and by kind `addresses`, `listeners`, `parents`, `attachedRoutes`, `supportedKinds`.
     #[must_use]
     pub fn conditions(&self, object: &str) -> Option<BTreeMap<String, String>> {
         let (object, listener) = object.split_once(" listener ").map_or((object, None), |(o, l)| (o, Some(l)));
@@ -38,8 +38,9 @@ impl Observed<'_> {
         match (&status.body, listener) {
             (StatusBody::None, _) => return None,
             (StatusBody::Class(conditions), _) => insert(&mut found, "", conditions),
-            (StatusBody::Gateway { conditions, listeners }, None) => {
+            (StatusBody::Gateway { conditions, addresses, listeners }, None) => {
                 insert(&mut found, "", conditions);
+                found.insert("addresses".to_owned(), joined(addresses.iter().map(address_name)));
                 found
                     .insert("listeners".to_owned(), joined(listeners.iter().map(|listener| listener.name.to_string())));
             }
@@ -129,6 +130,10 @@ impl Observed<'_> {
         let mut value = board.render(tidegate_model::CONTROLLER_NAME);
         for object in value.as_array_mut().into_iter().flatten() {
             drop_times(object);
+            // The same of every class, and known elsewhere.
+            if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+                status.remove("supportedFeatures");
+            }
         }
         yaml(value)
     }
@@ -143,6 +148,11 @@ fn insert(into: &mut BTreeMap<String, String>, prefix: &str, conditions: &[Condi
 
 fn joined(names: impl Iterator<Item = String>) -> String {
     names.collect::<Vec<_>>().join(", ")
+}
+
+/// `Type value`.
+fn address_name(address: &AddressFact) -> String {
+    format!("{} {}", address.kind, address.value.as_deref().unwrap_or_default())
 }
 
 /// `namespace/name[section]:port`.

@@ -1,7 +1,7 @@
 //! Derived status: the conditions that follow from the facts, complete at an epoch. What clients answered is joined
 //! to it later (`tidegate-status`), outside the dataflow.
 
-use crate::fact::ParentFact;
+use crate::fact::{AddressFact, ParentFact};
 use crate::finding::{Finding, Reason};
 use crate::kind::GroupKind;
 use crate::name::Name;
@@ -27,6 +27,8 @@ pub enum StatusBody {
     Gateway {
         /// Conditions of the Gateway.
         conditions: Vec<Condition>,
+        /// The addresses that it has.
+        addresses: Vec<AddressFact>,
         /// Status of its listeners, in the order of the spec.
         listeners: Vec<ListenerStatus>,
     },
@@ -82,6 +84,12 @@ impl Condition {
     #[must_use]
     pub fn no(kind: ConditionType, reason: Reason, message: impl Into<Name>) -> Self {
         Condition { kind, status: ConditionStatus::False, reason, message: message.into() }
+    }
+
+    /// A condition of which nobody knows whether it holds.
+    #[must_use]
+    pub fn unknown(kind: ConditionType, reason: Reason, message: impl Into<Name>) -> Self {
+        Condition { kind, status: ConditionStatus::Unknown, reason, message: message.into() }
     }
 }
 

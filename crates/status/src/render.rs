@@ -3,7 +3,8 @@
 use crate::board::{Entry, Place};
 use serde_json::{Map, Value, json};
 use tidegate_model::{
-    Condition, DerivedStatus, Finding, GroupKind, ListenerStatus, ObjectKey, ParentFact, ParentStatus, StatusBody,
+    AddressFact, Condition, DerivedStatus, Finding, GroupKind, ListenerStatus, ObjectKey, ParentFact, ParentStatus,
+    SUPPORTED_FEATURES, StatusBody,
     rfc3339,
 };
 
@@ -35,16 +36,29 @@ pub(crate) fn object(key: &ObjectKey, entry: &Entry, controller: &str) -> Value 
 fn status(entry: &Entry, controller: &str) -> Option<Value> {
     let DerivedStatus { body, .. } = &*entry.derived;
     Some(match body {
-        StatusBody::Class(own) => json!({ "conditions": conditions(entry, own, Place::Object) }),
-        StatusBody::Gateway { conditions: own, listeners } => json!({
+        StatusBody::Class(own) => json!({
             "conditions": conditions(entry, own, Place::Object),
-            "listeners": listeners.iter().map(|status| listener(entry, status)).collect::<Vec<_>>(),
+            "supportedFeatures": SUPPORTED_FEATURES.iter().map(|name| json!({ "name": name })).collect::<Vec<_>>(),
         }),
+        StatusBody::Gateway { conditions: own, addresses, listeners } => {
+            let mut status = json!({
+                "conditions": conditions(entry, own, Place::Object),
+                "listeners": listeners.iter().map(|status| listener(entry, status)).collect::<Vec<_>>(),
+            });
+            if !addresses.is_empty() {
+                status["addresses"] = addresses.iter().map(address).collect();
+            }
+            status
+        }
         StatusBody::Route(parents) => json!({
             "parents": parents.iter().map(|status| parent(entry, status, controller)).collect::<Vec<_>>(),
         }),
         StatusBody::None => return None,
     })
+}
+
+fn address(address: &AddressFact) -> Value {
+    json!({ "type": address.kind, "value": address.value })
 }
 
 fn listener(entry: &Entry, status: &ListenerStatus) -> Value {

@@ -3,6 +3,7 @@
 //! Two views of one verdict leave here: [`GatewayState`] for status, and the listeners alone for attachment, so that
 //! an edit that changes no listener re-derives no route.
 
+use crate::addresses::{self, Addresses, Terms};
 use crate::certificates::Resolution;
 use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
@@ -27,6 +28,8 @@ pub(crate) struct GatewayState {
     pub(crate) fact: Arc<GatewayFact>,
     /// Why the Gateway is not accepted, if it is not. Then none of its listeners is usable.
     pub(crate) refused: Option<(Reason, Name)>,
+    /// The addresses that it has.
+    pub(crate) addresses: Arc<Addresses>,
     pub(crate) listeners: Arc<Vec<ListenerState>>,
     /// The certificates of each listener. Apart from the listeners, so that a rotation re-derives no route.
     pub(crate) certificates: Arc<Vec<Certificates>>,
@@ -86,6 +89,7 @@ pub(crate) fn candidates<'s>(
 /// The verdict on each of them.
 pub(crate) fn judge<'s>(
     edges: &Edges,
+    terms: Terms,
     candidates: Rows<'s, (NamespacedName, Candidate)>,
     certificates: Rows<'s, (NamespacedName, (CertificateRef, Resolution))>,
 ) -> Rows<'s, (NamespacedName, Verdict)> {
@@ -93,8 +97,8 @@ pub(crate) fn judge<'s>(
     let certificates = certificates.map(|(gateway, (target, found))| (gateway, Part::Certificate(target, found)));
     candidates.concat(edges.carry("certificates to Gateways", certificates)).reduce_named(
         "gateways",
-        |_gateway, input, output| {
-            output.extend(verdict(input.iter().map(|(part, _)| *part)).map(|verdict| (verdict, 1)));
+        move |_gateway, input, output| {
+            output.extend(verdict(&terms, input.iter().map(|(part, _)| *part)).map(|verdict| (verdict, 1)));
         },
     )
 }
@@ -127,7 +131,7 @@ pub(crate) fn candidate(gateway: &Arc<GatewayFact>, class: &ClassState) -> Optio
 }
 
 /// The verdict on a Gateway; none if it is gone.
-pub(crate) fn verdict<'p>(parts: impl Iterator<Item = &'p Part>) -> Option<Verdict> {
+pub(crate) fn verdict<'p>(terms: &Terms, parts: impl Iterator<Item = &'p Part>) -> Option<Verdict> {
     let (mut candidate, mut certificates) = (None, BTreeMap::new());
     for part in parts {
         match part {
@@ -144,11 +148,12 @@ pub(crate) fn verdict<'p>(parts: impl Iterator<Item = &'p Part>) -> Option<Verdi
             "spec.gatewayClassName",
             format!("there is no GatewayClass {}; create it or name another one", fact.class),
         )),
-        Some(accepted) => Verdict::Ours(resolve(fact, *accepted, &certificates)),
+        Some(accepted) => Verdict::Ours(resolve(terms, fact, *accepted, &certificates)),
     })
 }
 
 fn resolve(
+    terms: &Terms,
     gateway: &Arc<GatewayFact>,
     class_accepted: bool,
     found: &BTreeMap<&CertificateRef, &Resolution>,
@@ -156,6 +161,8 @@ fn resolve(
     let problems = listeners::problems(&gateway.listeners);
     let refused =
         refusal(gateway, class_accepted).or_else(|| problems.iter().all(Option::is_some).then(|| no_listener(gateway)));
+    let addresses = addresses::addresses(gateway, terms);
+    let has_address = !addresses.bound.is_empty();
     let certificates = (0..).zip(&gateway.listeners);
     let certificates: Vec<Certificates> =
         certificates.map(|(index, listener)| certificates::certificates(index, listener, found)).collect();
@@ -163,7 +170,8 @@ fn resolve(
         let (kinds, bad_kinds) = listeners::route_kinds(listener);
         let speech = Speech::of(listener);
         let accepted = refused.is_none() && problem.is_none();
-        let usable = accepted && !kinds.is_empty() && (!speech.needs_certificate() || !own.served.is_empty());
+        let has_certificate = !speech.needs_certificate() || !own.served.is_empty();
+        let usable = accepted && has_address && !kinds.is_empty() && has_certificate;
         ListenerState {
             name: listener.name.clone(),
             port: listener.port,
@@ -178,7 +186,8 @@ fn resolve(
         }
     });
     let listeners = Arc::new(listeners.collect());
-    GatewayState { fact: gateway.clone(), refused, listeners, certificates: Arc::new(certificates) }
+    let (addresses, certificates) = (Arc::new(addresses), Arc::new(certificates));
+    GatewayState { fact: gateway.clone(), refused, addresses, listeners, certificates }
 }
 
 fn no_listener(gateway: &GatewayFact) -> (Reason, Name) {
@@ -201,7 +210,7 @@ fn refusal(gateway: &GatewayFact, class_accepted: bool) -> Option<(Reason, Name)
         let message = format!("spec.infrastructure.parametersRef: {parameters} is not supported; remove it");
         return Some((Reason::InvalidParameters, message.into()));
     }
-    let address = gateway.addresses.iter().find(|address| address.kind != "IPAddress" && address.kind != "Hostname")?;
+    let address = addresses::unsupported(gateway)?;
     let message = format!("spec.addresses: type {} is not supported; use IPAddress or Hostname", address.kind);
     Some((Reason::UnsupportedAddress, message.into()))
 }

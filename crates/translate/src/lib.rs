@@ -9,11 +9,10 @@
 //! epoch and in any order of events, is what the joins are tested for.
 
 use differential_dataflow::input::InputSession;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    BackendRef, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name,
+    AddressRange, BackendRef, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name,
     NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
@@ -21,6 +20,7 @@ use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle as ProbeHandle;
 use timely::worker::Worker;
 
+mod addresses;
 mod assemble;
 mod attach;
 mod backends;
@@ -42,6 +42,8 @@ mod speech;
 mod status;
 mod streams;
 
+pub use addresses::Bind;
+use addresses::Terms;
 use attach::Attachment;
 use backends::Resolution;
 use edges::Edges;
@@ -61,6 +63,8 @@ pub struct Config {
     pub controller: Name,
     /// What listeners bind to.
     pub bind: Bind,
+    /// Addresses that Gateways may have. With none of them nobody says so, and what a Gateway asks for stays undecided.
+    pub usable: Vec<AddressRange>,
     /// How long an entry may keep its previous form when its target changes to one without a usable endpoint, in
     /// milliseconds, unless its route says otherwise; none holds nothing, whatever routes say, and costs nothing.
     pub hold: Option<Millis>,
@@ -72,29 +76,12 @@ impl Config {
     /// The whole dataflow, for the classes of this controller.
     #[must_use]
     pub fn new(controller: Name) -> Self {
-        Config { controller, bind: Bind::default(), hold: None, cut: None }
+        Config { controller, bind: Bind::default(), usable: Vec::new(), hold: None, cut: None }
     }
-}
 
-/// What listeners bind to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Bind {
-    /// Every address of the machine that the proxy runs on: it has the machine for itself, as in a container.
-    #[default]
-    All,
-    /// The addresses of `spec.addresses`; every one if there are none. For several proxies on one machine.
-    Own,
-}
-
-impl Bind {
-    fn addresses(self, gateway: &GatewayFact) -> Vec<Name> {
-        let own = gateway.addresses.iter().filter(|address| address.kind == "IPAddress");
-        let own: Vec<Name> = own.filter_map(|address| address.value.clone()).collect();
-        match self {
-            Bind::Own if !own.is_empty() => own,
-            Bind::Own | Bind::All => vec!["0.0.0.0".into()],
-        }
+    /// By what is decided on addresses.
+    fn terms(&self) -> Terms {
+        Terms { bind: self.bind, usable: self.usable.clone() }
     }
 }
 
@@ -197,7 +184,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
     let holds = clock.is_some();
     let mut inputs = Inputs::new(clock);
     let probe = ProbeHandle::new();
-    let (controller, bind) = (config.controller.clone(), config.bind);
+    let (controller, terms) = (config.controller.clone(), config.terms());
     let edges = Edges { cut: config.cut.clone() };
     worker.dataflow_named::<Epoch, _, _>("tidegate", |scope| {
         let Collections { classes, gateways, routes, grants, namespaces, services, slices, secrets, findings } =
@@ -215,7 +202,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let resolutions = backends::resolutions(&edges, asks.flat_map(references::to_backend), services.clone());
 
         // Gateways of our classes, with the verdict on their listeners.
-        let verdicts = gateways::judge(&edges, candidates, certificates);
+        let verdicts = gateways::judge(&edges, terms, candidates, certificates);
         let ours = edges.carry("verdicts to Gateways of ours", verdicts.clone()).flat_map(gateways::ours);
 
         // Which listeners take which route, for which hosts.
@@ -233,7 +220,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
 
         // Sockets, and the clusters that their streams use.
         let streams = lowered.clone().flat_map(streams::wanted);
-        let frames = ours.clone().flat_map(move |state| sockets::frames(&state, bind));
+        let frames = ours.clone().flat_map(|state| sockets::frames(&state));
         let sockets = sockets::sockets(&edges, frames, streams);
         let streamed = edges.carry("clusters of sockets", sockets.clone().flat_map(sockets::used));
 

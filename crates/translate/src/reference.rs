@@ -114,7 +114,7 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
     }
     rows.extend(wanted.statuses.into_iter().map(|(object, status)| Row::Status(object, status)));
     rows.extend(wanted.held.into_iter().map(|held| Row::Held(Arc::new(held))));
-    for ((gateway, socket), frame) in ours.iter().flat_map(|state| sockets::frames(state, config.bind)) {
+    for ((gateway, socket), frame) in ours.iter().flat_map(|state| sockets::frames(state)) {
         let of_socket = streams.get(&(gateway.clone(), socket)).into_iter().flatten();
         let of_socket: Vec<&Stream> = of_socket.map(|stream| &**stream).collect();
         for output in sockets::assemble(socket, &frame, &of_socket) {
@@ -170,7 +170,7 @@ fn ours(verdict: &Verdict) -> Option<&GatewayState> {
 }
 
 fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verdict> {
-    let mut verdicts = BTreeMap::new();
+    let (terms, mut verdicts) = (config.terms(), BTreeMap::new());
     for gateway in &facts.gateways {
         let class = facts.classes.get(&gateway.class).copied();
         let class = gateways::class_state(&config.controller, class);
@@ -183,7 +183,7 @@ fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verd
             let found = certificates::resolve(&ask.target, permitted, secret);
             parts.push(Part::Certificate(ask.target, found));
         }
-        verdicts.extend(gateways::verdict(parts.iter()).map(|verdict| (name, verdict)));
+        verdicts.extend(gateways::verdict(&terms, parts.iter()).map(|verdict| (name, verdict)));
     }
     verdicts
 }

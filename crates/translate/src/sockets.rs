@@ -2,7 +2,6 @@
 //! of the streams that routes want. Requests are told apart in tables, which have a way of their own to Envoy; streams
 //! have none, so a change of theirs changes the listener, and in it only the chain of their host.
 
-use crate::Bind;
 use crate::edges::Edges;
 use crate::gateways::GatewayState;
 use crate::lookup::Rows;
@@ -36,7 +35,7 @@ struct Door {
 }
 
 /// The sockets of a Gateway: one for each port at which something is served.
-pub(crate) fn frames(state: &GatewayState, bind: Bind) -> Vec<(SocketKey, Arc<Frame>)> {
+pub(crate) fn frames(state: &GatewayState) -> Vec<(SocketKey, Arc<Frame>)> {
     let mut sockets: BTreeMap<Socket, Vec<Door>> = BTreeMap::new();
     for (listener, own) in state.listeners.iter().zip(&*state.certificates).filter(|(listener, _)| listener.claims) {
         let Some(socket) = listener.socket() else { continue };
@@ -49,7 +48,7 @@ pub(crate) fn frames(state: &GatewayState, bind: Bind) -> Vec<(SocketKey, Arc<Fr
         });
     }
     sockets.retain(|_, doors| doors.iter().any(|door| door.open));
-    let frame = |doors| Arc::new(Frame { addresses: bind.addresses(&state.fact), doors });
+    let frame = |doors| Arc::new(Frame { addresses: state.addresses.bound.clone(), doors });
     sockets.into_iter().map(|(socket, doors)| ((state.fact.name.clone(), socket), frame(doors))).collect()
 }
 

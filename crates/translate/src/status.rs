@@ -1,5 +1,6 @@
 //! Derived status, from the same rows as traffic.
 
+use crate::addresses::is_refusal;
 use crate::attach::{Attachment, Outcome};
 use crate::backends::{Resolution, mirrors};
 use crate::gateways::{Certificates, GatewayState, ListenerProblem, ListenerState, Verdict, sentence};
@@ -188,6 +189,9 @@ pub(crate) fn gateway_status<'i>(inputs: impl Iterator<Item = (&'i GatewayInput,
         }
         Verdict::Ours(state) => {
             findings.extend(state.fact.findings.iter().cloned());
+            if state.refused.is_none() {
+                findings.extend(state.addresses.lacking.iter().cloned());
+            }
             findings.extend(state.certificates.iter().flat_map(|own| own.failed.iter().chain(&own.remarks)).cloned());
             let listeners: Vec<ListenerStatus> = state
                 .listeners
@@ -197,7 +201,8 @@ pub(crate) fn gateway_status<'i>(inputs: impl Iterator<Item = (&'i GatewayInput,
                     listener_status(state, listener, own, attached.get(&listener.name).copied().unwrap_or(0))
                 })
                 .collect();
-            let body = StatusBody::Gateway { conditions: gateway_conditions(state), listeners };
+            let addresses = if state.refused.is_none() { state.addresses.own.clone() } else { Vec::new() };
+            let body = StatusBody::Gateway { conditions: gateway_conditions(state), addresses, listeners };
             Some(DerivedStatus { generation: state.fact.generation, body, findings })
         }
     }
@@ -215,7 +220,20 @@ fn gateway_conditions(state: &GatewayState) -> Vec<Condition> {
     } else {
         Condition::yes(Accepted, Reason::ListenersNotValid, "some listeners are not valid; their conditions say why")
     };
-    vec![accepted, Condition::yes(Programmed, Reason::Programmed, "the configuration is sealed for the proxies")]
+    vec![accepted, programmed(state)]
+}
+
+/// Whether an accepted Gateway is programmed: it must have all the addresses that it asks for.
+fn programmed(state: &GatewayState) -> Condition {
+    let lacking = &state.addresses.lacking;
+    let refused: Vec<Finding> = lacking.iter().filter(|finding| is_refusal(finding)).cloned().collect();
+    if !refused.is_empty() {
+        return Condition::no(Programmed, Reason::AddressNotUsable, sentence(&refused));
+    }
+    if !lacking.is_empty() {
+        return Condition::unknown(Programmed, Reason::Pending, sentence(lacking));
+    }
+    Condition::yes(Programmed, Reason::Programmed, "the configuration is sealed for the proxies")
 }
 
 fn listener_status(
@@ -249,6 +267,9 @@ fn listener_status(
         (true, _) => Condition::yes(Programmed, Reason::Programmed, "the listener is sealed for the proxies"),
         (false, Some(_)) if listener.problem.is_none() => {
             Condition::no(Programmed, Reason::Invalid, "the Gateway is not accepted")
+        }
+        (false, None) if listener.problem.is_none() && state.addresses.bound.is_empty() => {
+            Condition::no(Programmed, Reason::Invalid, "no address of the Gateway can be used")
         }
         (false, None) if listener.problem.is_none() && listener.speech.needs_certificate() && own.served.is_empty() => {
             Condition::no(Programmed, Reason::Invalid, "there is no certificate to serve; see ResolvedRefs")

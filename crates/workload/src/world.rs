@@ -21,6 +21,8 @@ const GRANTS: [&str; 2] = ["g1", "g2"];
 const SECRETS: [&str; 2] = ["cert", "other-cert"];
 const HOSTS: [&str; 7] =
     ["", "*.example.com", "*.dev.example.com", "t.dev.example.com", "www.example.com", "example.com", "*.com"];
+const ADDRESSES: [&str; 6] =
+    ["IPAddress 10.0.0.1", "IPAddress 10.0.0.2", "IPAddress 10.9.9.9", "IPAddress", "Hostname a.com", "example.com/odd x"];
 const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/a/", "/c"];
 
 /// The cluster as it stands.
@@ -238,7 +240,22 @@ fn gateway(random: &mut Random) -> Value {
     let first = random.below(HOSTS.len());
     let listeners: Vec<Value> = (0..1 + random.below(4)).map(|index| listener(random, first, index)).collect();
     let class = if random.chance(90) { "ours" } else { *random.pick(&["also-ours", "foreign", "nowhere"]) };
-    json!({"spec": {"gatewayClassName": class, "listeners": listeners}})
+    let mut spec = json!({"gatewayClassName": class, "listeners": listeners});
+    if random.chance(25) {
+        // Different ones, as an API server wants it; what can be used of them is for the controller to say.
+        let (first, second) = (random.below(ADDRESSES.len()), 1 + random.below(ADDRESSES.len() - 1));
+        let addresses = (0..1 + random.below(2)).map(|index| ADDRESSES[(first + index * second) % ADDRESSES.len()]);
+        spec["addresses"] = addresses.map(address).collect();
+    }
+    json!({"spec": spec})
+}
+
+/// `type value`, or a type alone.
+fn address(text: &str) -> Value {
+    match text.split_once(' ') {
+        Some((kind, value)) => json!({"type": kind, "value": value}),
+        None => json!({"type": text}),
+    }
 }
 
 fn listener(random: &mut Random, first: usize, index: usize) -> Value {
