@@ -12,7 +12,8 @@ use differential_dataflow::input::InputSession;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    AddressRange, BackendRef, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name,
+    AddressRange, BackendRef, BundleFact, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind,
+    Millis, Name,
     NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
@@ -98,6 +99,7 @@ pub struct Inputs {
     services: InputSession<Epoch, Arc<ServiceFact>, isize>,
     slices: InputSession<Epoch, Arc<SliceFact>, isize>,
     secrets: InputSession<Epoch, Arc<SecretFact>, isize>,
+    bundles: InputSession<Epoch, Arc<BundleFact>, isize>,
     findings: InputSession<Epoch, (ObjectKey, Finding), isize>,
     /// The time, where something depends on it.
     clock: Option<Clock>,
@@ -141,6 +143,7 @@ impl Inputs {
             services: InputSession::new(),
             slices: InputSession::new(),
             secrets: InputSession::new(),
+            bundles: InputSession::new(),
             findings: InputSession::new(),
             clock,
         }
@@ -157,6 +160,7 @@ impl Inputs {
             Fact::Service(service) => self.services.update(service, diff),
             Fact::Slice(slice) => self.slices.update(slice, diff),
             Fact::Secret(secret) => self.secrets.update(secret, diff),
+            Fact::Bundle(bundle) => self.bundles.update(bundle, diff),
             Fact::Finding(object, finding) => self.findings.update((object, finding), diff),
         }
     }
@@ -173,7 +177,7 @@ impl Inputs {
         macro_rules! advance {
             ($($input:ident)*) => { $( self.$input.advance_to(epoch); self.$input.flush(); )* };
         }
-        advance!(classes gateways routes grants namespaces services slices secrets findings);
+        advance!(classes gateways routes grants namespaces services slices secrets bundles findings);
         self.clock.iter_mut().for_each(|clock| clock.advance_to(epoch));
     }
 }
@@ -344,6 +348,7 @@ fn other_finding((object, finding): FindingRow) -> Option<(ObjectKey, OtherInput
         | Kind::Namespace
         | Kind::Service
         | Kind::EndpointSlice
-        | Kind::Secret => Some((object, OtherInput::Finding(finding))),
+        | Kind::Secret
+        | Kind::ConfigMap => Some((object, OtherInput::Finding(finding))),
     }
 }
