@@ -202,7 +202,13 @@ fn short_listener(listener: &Value) -> (String, Value) {
             let chain = |chain: &Value| {
                 let name = chain["name"].as_str().unwrap_or_default().to_owned();
                 let is_table = !table(chain).is_empty();
-                (name, json!({ (if is_table { "table" } else { "stream" }): way(chain), "secrets": secrets(chain) }))
+                let mut short =
+                    json!({ (if is_table { "table" } else { "stream" }): way(chain), "secrets": secrets(chain) });
+                let required = chain.pointer("/transport_socket/typed_config/require_client_certificate");
+                if let Some(required) = required {
+                    short["requires_client_certificate"] = required.clone();
+                }
+                (name, short)
             };
             json!({ "address": format!("{address}:{port}"), "chains": chains.iter().map(chain).collect::<Map<_, _>>() })
         }
