@@ -13,8 +13,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+mod frontend;
+
 mod http;
 
+pub use frontend::{ClientValidationFact, FrontendFact};
 pub use http::{
     CorsFact, Filter, HeaderModifier, HttpMatch, MethodMatch, MirrorFact, PathMatch, PathModifier, RedirectFact,
     RetryFact, RewriteFact, SessionCarrier, SessionFact, ValueMatch, ValuePattern,
@@ -73,6 +76,8 @@ pub struct GatewayFact {
     pub listeners: Vec<ListenerFact>,
     /// `spec.addresses`, in order.
     pub addresses: Vec<AddressFact>,
+    /// `spec.tls.frontend`.
+    pub frontend: FrontendFact,
     /// Whether `spec.infrastructure.parametersRef` is set, and to what.
     pub parameters: Option<GroupKind>,
     /// What is wrong with it by itself. Not empty: the Gateway is not accepted and nothing of it is served.

@@ -2,11 +2,13 @@
 
 /// The features that a GatewayClass lists in `status.supportedFeatures`, in order: those of which every conformance test
 /// that counts is played by a scenario of ours.
-pub const SUPPORTED_FEATURES: [&str; 39] = [
+pub const SUPPORTED_FEATURES: [&str; 41] = [
     "GRPCRoute",
     "GRPCRouteNamedRouteRule",
     "Gateway",
     "GatewayAddressEmpty",
+    "GatewayFrontendClientCertificateValidation",
+    "GatewayFrontendClientCertificateValidationInsecureFallback",
     "GatewayHTTPListenerIsolation",
     "GatewayHTTPSListenerDetectMisdirectedRequests",
     "GatewayPort8080",

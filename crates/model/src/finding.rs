@@ -100,6 +100,10 @@ reasons! {
     InvalidCACertificateRef,
     /// There is no CA certificate to check the other side by.
     NoValidCACertificate,
+    /// The kind of a reference to CA certificates is not supported.
+    InvalidCACertificateKind,
+    /// The configuration is not as it is by itself.
+    ConfigurationChanged,
     /// A certificate is past its end; it is served all the same.
     CertificateExpired,
     /// A certificate is not for the hostname of its listener; it is served all the same.

@@ -106,6 +106,8 @@ pub enum ConditionType {
     Conflicted,
     /// Some of a route's rules or backends cannot be served and answer 500; absent otherwise.
     PartiallyInvalid,
+    /// Clients of a Gateway pass without a valid certificate although they are asked for one; absent otherwise.
+    InsecureFrontendValidationMode,
     /// Ours, on routes: False while a proxy rejects what was made of the route, absent otherwise.
     RouteProgrammed,
     /// Entries of a route keep their previous target for a while; only there while they do.
@@ -122,6 +124,7 @@ impl ConditionType {
             ConditionType::ResolvedRefs => "ResolvedRefs",
             ConditionType::Conflicted => "Conflicted",
             ConditionType::PartiallyInvalid => "PartiallyInvalid",
+            ConditionType::InsecureFrontendValidationMode => "InsecureFrontendValidationMode",
             ConditionType::RouteProgrammed => "tidegate.dev/Programmed",
             ConditionType::Held => "tidegate.dev/Held",
         }

@@ -14,6 +14,8 @@ use tidegate_model::{
     ListenerFact, ListenerTlsFact, Name, NamespacedName, ObjectKey, Protocol, Reason,
 };
 
+mod frontend;
+
 /// Bounds of the API.
 const MAX_LISTENERS: usize = 64;
 const MAX_ADDRESSES: usize = 16;
@@ -31,6 +33,9 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
     let listeners = listeners(&key.name, &spec.field("listeners"), report);
     let addresses = addresses(&spec.field("addresses"), report);
     let parameters = infrastructure(&spec.field("infrastructure"), report);
+    let tls = spec.field("tls");
+    tls.is_object(report);
+    let frontend = frontend::frontend(&key.name, &tls.field("frontend"), report);
     not_yet(&spec, report);
     vec![Fact::Gateway(Arc::new(GatewayFact {
         name: key.name.clone(),
@@ -39,6 +44,7 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
         class,
         listeners,
         addresses,
+        frontend,
         parameters,
         findings: report.carry(),
     }))]
@@ -52,10 +58,11 @@ fn not_yet(spec: &Node<'_>, report: &mut Report) {
     let scope = spec.field("defaultScope");
     let scoped = scope.choice(&["All", "None"], report).unwrap_or("None") != "None";
     let tls = spec.field("tls");
+    let backend = tls.field("backend");
     for (there, field, what) in [
         (from != "None", &listener_sets, "ListenerSets are"),
         (scoped, &scope, "default Gateways are"),
-        (tls.is_object(report), &tls, "TLS settings of a whole Gateway are"),
+        (backend.is_object(report), &backend, "TLS settings towards backends are"),
     ] {
         if there {
             let message = format!("{what} not supported and this is ignored; remove it");

@@ -4,8 +4,7 @@ use crate::board::{Entry, Place};
 use serde_json::{Map, Value, json};
 use tidegate_model::{
     AddressFact, Condition, DerivedStatus, Finding, GroupKind, ListenerStatus, ObjectKey, ParentFact, ParentStatus,
-    SUPPORTED_FEATURES, StatusBody,
-    rfc3339,
+    SUPPORTED_FEATURES, StatusBody, rfc3339,
 };
 
 /// One object: what it is, its status, and everything there is to say about it.

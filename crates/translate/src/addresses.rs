@@ -111,7 +111,7 @@ fn decide(asked: &AddressFact, terms: &Terms) -> Result<Name, (Reason, String)> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_model::NamespacedName;
+    use tidegate_model::{FrontendFact, NamespacedName};
 
     /// What a Gateway has, what its listeners bind to, and why it lacks something. Addresses are `Type value`.
     fn decided(asked: &[&str], bind: Bind, usable: &[&str]) -> (Vec<String>, Vec<String>, Vec<(String, Reason)>) {
@@ -126,6 +126,7 @@ mod tests {
             class: "tidegate".into(),
             listeners: Vec::new(),
             addresses: asked.iter().map(address).collect(),
+            frontend: FrontendFact::default(),
             parameters: None,
             findings: Vec::new(),
         };

@@ -4,9 +4,11 @@
 //! an edit that changes no listener re-derives no route.
 
 use crate::addresses::{self, Addresses, Terms};
+use crate::authorities;
 use crate::certificates::Resolution;
 use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
+use crate::references::Ask;
 use crate::speech::Speech;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,10 +17,12 @@ use tidegate_model::{CertificateRef, ClassFact, Finding, GatewayFact, Name, Name
 use tidegate_xds::ir::Family;
 
 mod certificates;
+mod clients;
 mod listeners;
 mod rows;
 
 pub(crate) use certificates::Certificates;
+pub(crate) use clients::Clients;
 pub(crate) use listeners::{ListenerProblem, ListenerState};
 pub(crate) use rows::rows;
 
@@ -33,6 +37,8 @@ pub(crate) struct GatewayState {
     pub(crate) listeners: Arc<Vec<ListenerState>>,
     /// The certificates of each listener. Apart from the listeners, so that a rotation re-derives no route.
     pub(crate) certificates: Arc<Vec<Certificates>>,
+    /// What is asked of the clients of each listener, apart for the same reason.
+    pub(crate) clients: Arc<Vec<Clients>>,
 }
 
 /// What is known of the class that a Gateway names.
@@ -68,6 +74,14 @@ pub(crate) struct Candidate {
 pub(crate) enum Part {
     Candidate(Candidate),
     Certificate(CertificateRef, Resolution),
+    Authority(CertificateRef, authorities::Resolution),
+}
+
+/// What the references of a Gateway lead to.
+#[derive(Default)]
+struct Found<'p> {
+    certificates: BTreeMap<&'p CertificateRef, &'p Resolution>,
+    authorities: BTreeMap<&'p CertificateRef, &'p authorities::Resolution>,
 }
 
 /// Every Gateway that is not a foreign controller's.
@@ -86,21 +100,29 @@ pub(crate) fn candidates<'s>(
         .join_core(states.arrange_by_key_named("class states"), |_class, gateway, state| candidate(gateway, state))
 }
 
+/// What a Gateway refers to.
+pub(crate) fn asks(candidate: &(NamespacedName, Candidate)) -> Vec<Ask> {
+    let to_certificates = crate::certificates::asks(candidate).into_iter().map(Ask::Certificate);
+    to_certificates.chain(authorities::asks(candidate).into_iter().map(Ask::Authority)).collect()
+}
+
 /// The verdict on each of them.
 pub(crate) fn judge<'s>(
     edges: &Edges,
     terms: Terms,
     candidates: Rows<'s, (NamespacedName, Candidate)>,
     certificates: Rows<'s, (NamespacedName, (CertificateRef, Resolution))>,
+    authorities: Rows<'s, (NamespacedName, (CertificateRef, authorities::Resolution))>,
 ) -> Rows<'s, (NamespacedName, Verdict)> {
     let candidates = candidates.map(|(gateway, candidate)| (gateway, Part::Candidate(candidate)));
     let certificates = certificates.map(|(gateway, (target, found))| (gateway, Part::Certificate(target, found)));
-    candidates.concat(edges.carry("certificates to Gateways", certificates)).reduce_named(
-        "gateways",
-        move |_gateway, input, output| {
-            output.extend(verdict(&terms, input.iter().map(|(part, _)| *part)).map(|verdict| (verdict, 1)));
-        },
-    )
+    let authorities = authorities.map(|(gateway, (target, found))| (gateway, Part::Authority(target, found)));
+    let parts = candidates
+        .concat(edges.carry("certificates to Gateways", certificates))
+        .concat(edges.carry("validation of clients to Gateways", authorities));
+    parts.reduce_named("gateways", move |_gateway, input, output| {
+        output.extend(verdict(&terms, input.iter().map(|(part, _)| *part)).map(|verdict| (verdict, 1)));
+    })
 }
 
 /// The Gateway, if it is ours.
@@ -132,12 +154,15 @@ pub(crate) fn candidate(gateway: &Arc<GatewayFact>, class: &ClassState) -> Optio
 
 /// The verdict on a Gateway; none if it is gone.
 pub(crate) fn verdict<'p>(terms: &Terms, parts: impl Iterator<Item = &'p Part>) -> Option<Verdict> {
-    let (mut candidate, mut certificates) = (None, BTreeMap::new());
+    let (mut candidate, mut found) = (None, Found::default());
     for part in parts {
         match part {
-            Part::Candidate(found) => candidate = Some(found),
+            Part::Candidate(own) => candidate = Some(own),
             Part::Certificate(target, resolution) => {
-                certificates.insert(target, resolution);
+                found.certificates.insert(target, resolution);
+            }
+            Part::Authority(target, resolution) => {
+                found.authorities.insert(target, resolution);
             }
         }
     }
@@ -148,28 +173,30 @@ pub(crate) fn verdict<'p>(terms: &Terms, parts: impl Iterator<Item = &'p Part>) 
             "spec.gatewayClassName",
             format!("there is no GatewayClass {}; create it or name another one", fact.class),
         )),
-        Some(accepted) => Verdict::Ours(resolve(terms, fact, *accepted, &certificates)),
+        Some(accepted) => Verdict::Ours(resolve(terms, fact, *accepted, &found)),
     })
 }
 
-fn resolve(
-    terms: &Terms,
-    gateway: &Arc<GatewayFact>,
-    class_accepted: bool,
-    found: &BTreeMap<&CertificateRef, &Resolution>,
-) -> GatewayState {
-    let problems = listeners::problems(&gateway.listeners);
+fn resolve(terms: &Terms, gateway: &Arc<GatewayFact>, class_accepted: bool, found: &Found<'_>) -> GatewayState {
+    let clients: Vec<Clients> =
+        gateway.listeners.iter().map(|listener| clients::clients(gateway, listener, &found.authorities)).collect();
+    let mut problems = listeners::problems(&gateway.listeners);
+    for (problem, _) in problems.iter_mut().zip(&clients).filter(|(_, clients)| clients.lost) {
+        problem.get_or_insert(ListenerProblem::NoAuthority);
+    }
     let refused =
         refusal(gateway, class_accepted).or_else(|| problems.iter().all(Option::is_some).then(|| no_listener(gateway)));
     let addresses = addresses::addresses(gateway, terms);
     let has_address = !addresses.bound.is_empty();
     let certificates = (0..).zip(&gateway.listeners);
-    let certificates: Vec<Certificates> =
-        certificates.map(|(index, listener)| certificates::certificates(index, listener, found)).collect();
+    let certificates: Vec<Certificates> = certificates
+        .map(|(index, listener)| certificates::certificates(index, listener, &found.certificates))
+        .collect();
     let listeners = gateway.listeners.iter().zip(problems).zip(&certificates).map(|((listener, problem), own)| {
         let (kinds, bad_kinds) = listeners::route_kinds(listener);
         let speech = Speech::of(listener);
         let accepted = refused.is_none() && problem.is_none();
+        let exists = refused.is_none() && problem.is_none_or(|problem| problem == ListenerProblem::NoAuthority);
         let has_certificate = !speech.needs_certificate() || !own.served.is_empty();
         let usable = accepted && has_address && !kinds.is_empty() && has_certificate;
         ListenerState {
@@ -178,7 +205,7 @@ fn resolve(
             hostname: listener.hostname.clone(),
             namespaces: listener.namespaces.clone(),
             speech,
-            claims: usable || (accepted && speech.family() == Some(Family::Tls)),
+            claims: usable || (exists && speech.family() == Some(Family::Tls)),
             usable,
             kinds,
             bad_kinds,
@@ -186,8 +213,8 @@ fn resolve(
         }
     });
     let listeners = Arc::new(listeners.collect());
-    let (addresses, certificates) = (Arc::new(addresses), Arc::new(certificates));
-    GatewayState { fact: gateway.clone(), refused, addresses, listeners, certificates }
+    let (addresses, certificates, clients) = (Arc::new(addresses), Arc::new(certificates), Arc::new(clients));
+    GatewayState { fact: gateway.clone(), refused, addresses, listeners, certificates, clients }
 }
 
 fn no_listener(gateway: &GatewayFact) -> (Reason, Name) {

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
     AddressRange, BackendRef, BundleFact, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind,
-    Millis, Name,
-    NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
+    Millis, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact,
+    SliceFact,
 };
 use tidegate_xds::Row;
 use timely::dataflow::Scope;
@@ -24,6 +24,7 @@ use timely::worker::Worker;
 mod addresses;
 mod assemble;
 mod attach;
+mod authorities;
 mod backends;
 mod certificates;
 mod edges;
@@ -106,7 +107,7 @@ pub struct Inputs {
 }
 
 /// What the inputs hold, within the dataflow.
-struct Collections<'s> {
+struct Given<'s> {
     classes: Rows<'s, ClassFact>,
     gateways: Rows<'s, Arc<GatewayFact>>,
     routes: Rows<'s, Arc<RouteFact>>,
@@ -115,12 +116,13 @@ struct Collections<'s> {
     services: Rows<'s, Arc<ServiceFact>>,
     slices: Rows<'s, Arc<SliceFact>>,
     secrets: Rows<'s, Arc<SecretFact>>,
+    bundles: Rows<'s, Arc<BundleFact>>,
     findings: Rows<'s, FindingRow>,
 }
 
 impl Inputs {
-    fn collections<'s>(&mut self, scope: Scope<'s, Epoch>) -> Collections<'s> {
-        Collections {
+    fn given<'s>(&mut self, scope: Scope<'s, Epoch>) -> Given<'s> {
+        Given {
             classes: self.classes.to_collection(scope),
             gateways: self.gateways.to_collection(scope),
             routes: self.routes.to_collection(scope),
@@ -129,6 +131,7 @@ impl Inputs {
             services: self.services.to_collection(scope),
             slices: self.slices.to_collection(scope),
             secrets: self.secrets.to_collection(scope),
+            bundles: self.bundles.to_collection(scope),
             findings: self.findings.to_collection(scope),
         }
     }
@@ -191,22 +194,22 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
     let (controller, terms) = (config.controller.clone(), config.terms());
     let edges = Edges { cut: config.cut.clone() };
     worker.dataflow_named::<Epoch, _, _>("tidegate", |scope| {
-        let Collections { classes, gateways, routes, grants, namespaces, services, slices, secrets, findings } =
-            inputs.collections(scope);
+        let Given { classes, gateways, routes, grants, namespaces, services, slices, secrets, bundles, findings } =
+            inputs.given(scope);
         let ticks = inputs.clock.as_mut().map(|clock| clock.ticks(scope));
 
         // What the references of Gateways and routes lead to.
         let candidates = gateways::candidates(&edges, controller.clone(), classes.clone(), gateways);
-        let to_certificates = candidates.clone().flat_map(|candidate| certificates::asks(&candidate));
-        let to_backends = routes.clone().flat_map(|route| backends::asks(&route));
-        let asks = to_certificates.map(Ask::Certificate).concat(to_backends.map(Ask::Backend));
-        let asks = references::permitted(&edges, asks, grants.clone());
+        let of_gateways = candidates.clone().flat_map(|candidate| gateways::asks(&candidate));
+        let of_routes = routes.clone().flat_map(|route| backends::asks(&route)).map(Ask::Backend);
+        let asks = references::permitted(&edges, of_gateways.concat(of_routes), grants.clone());
         let certificates =
             certificates::resolutions(&edges, asks.clone().flat_map(references::to_certificate), secrets);
+        let authorities = authorities::resolutions(&edges, asks.clone().flat_map(references::to_authority), bundles);
         let resolutions = backends::resolutions(&edges, asks.flat_map(references::to_backend), services.clone());
 
         // Gateways of our classes, with the verdict on their listeners.
-        let verdicts = gateways::judge(&edges, terms, candidates, certificates);
+        let verdicts = gateways::judge(&edges, terms, candidates, certificates, authorities);
         let ours = edges.carry("verdicts to Gateways of ours", verdicts.clone()).flat_map(gateways::ours);
 
         // Which listeners take which route, for which hosts.

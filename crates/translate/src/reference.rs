@@ -7,6 +7,7 @@
 use crate::Config;
 use crate::assemble::{self, Domain};
 use crate::attach::{self, Attachment};
+use crate::authorities;
 use crate::backends::{self, BackendAsk, Resolution};
 use crate::certificates;
 use crate::endpoints;
@@ -184,6 +185,12 @@ fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verd
             let secret = facts.secrets.get(&ask.target.name).copied();
             let found = certificates::resolve(&ask.target, permitted, secret);
             parts.push(Part::Certificate(ask.target, found));
+        }
+        for ask in authorities::asks(&asked) {
+            let permitted = is_permitted(facts, &Ask::Authority(ask.clone()));
+            let bundle = facts.bundles.get(&ask.target.name).copied();
+            let found = authorities::resolve(&ask.target, permitted, bundle);
+            parts.push(Part::Authority(ask.target, found));
         }
         verdicts.extend(gateways::verdict(&terms, parts.iter()).map(|verdict| (name, verdict)));
     }

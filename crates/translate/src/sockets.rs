@@ -30,6 +30,8 @@ struct Door {
     speech: Speech,
     /// Names of the secrets with its certificates.
     certificates: Vec<Name>,
+    /// How its clients are validated, if they are.
+    clients: Option<ir::ClientValidation>,
     /// Whether it is served. If not, it only claims its hostname.
     open: bool,
 }
@@ -37,13 +39,15 @@ struct Door {
 /// The sockets of a Gateway: one for each port at which something is served.
 pub(crate) fn frames(state: &GatewayState) -> Vec<(SocketKey, Arc<Frame>)> {
     let mut sockets: BTreeMap<Socket, Vec<Door>> = BTreeMap::new();
-    for (listener, own) in state.listeners.iter().zip(&*state.certificates).filter(|(listener, _)| listener.claims) {
+    let of_listeners = state.certificates.iter().zip(&*state.clients);
+    for (listener, (own, clients)) in state.listeners.iter().zip(of_listeners).filter(|(listener, _)| listener.claims) {
         let Some(socket) = listener.socket() else { continue };
         sockets.entry(socket).or_default().push(Door {
             listener: listener.name.clone(),
             hostname: listener.hostname.clone(),
             speech: listener.speech,
             certificates: own.served.iter().map(|(name, _)| name.clone()).collect(),
+            clients: clients.validation.clone(),
             open: listener.usable,
         });
     }
@@ -119,6 +123,7 @@ fn requests(socket: Socket, frame: &Frame) -> ir::Chain {
         hostname: Hostname::any(),
         to: Way::Requests(table_name(socket, &Hostname::any())),
         certificates: Vec::new(),
+        clients: None,
         listeners: open.map(|door| door.listener.clone()).collect(),
     }
 }
@@ -127,14 +132,12 @@ fn requests(socket: Socket, frame: &Frame) -> ir::Chain {
 fn chains(socket: Socket, frame: &Frame, served: &BTreeMap<(&Name, &Hostname), &Stream>) -> Vec<ir::Chain> {
     let mut chains = Vec::new();
     let mut enter = |door: &Door, hostname: &Hostname, to: Way| {
+        let terminates = door.open && door.speech.needs_certificate();
         chains.push(ir::Chain {
             hostname: hostname.clone(),
             to,
-            certificates: if door.open && door.speech.needs_certificate() {
-                door.certificates.clone()
-            } else {
-                Vec::new()
-            },
+            certificates: if terminates { door.certificates.clone() } else { Vec::new() },
+            clients: door.clients.clone().filter(|_| terminates),
             listeners: vec![door.listener.clone()],
         });
     };

@@ -3,18 +3,18 @@
 use crate::addresses::is_refusal;
 use crate::attach::{Attachment, Outcome};
 use crate::backends::{Resolution, mirrors};
-use crate::gateways::{Certificates, GatewayState, ListenerProblem, ListenerState, Verdict, sentence};
+use crate::gateways::{Certificates, Clients, GatewayState, ListenerProblem, ListenerState, Verdict, sentence};
 use crate::lookup::Rows;
 use crate::lower::{Refusal, RouteParts, refused, refused_filters};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
     ClassFact, Condition, ConditionType, DerivedStatus, Finding, Kind, ListenerStatus, Name, NamespacedName, ObjectKey,
     ParentStatus, RETARGET_HOLD, Reason, StatusBody,
 };
 
-use ConditionType::{Accepted, Conflicted, PartiallyInvalid, Programmed, ResolvedRefs};
+use ConditionType::{Accepted, Conflicted, InsecureFrontendValidationMode, PartiallyInvalid, Programmed, ResolvedRefs};
 
 /// Status of a route towards each parent that is ours, and everything there is to say about it. None if there is
 /// nothing to say.
@@ -193,10 +193,13 @@ pub(crate) fn gateway_status<'i>(inputs: impl Iterator<Item = (&'i GatewayInput,
                 findings.extend(state.addresses.lacking.iter().cloned());
             }
             findings.extend(state.certificates.iter().flat_map(|own| own.failed.iter().chain(&own.remarks)).cloned());
+            // Listeners of one port have theirs in common.
+            let authorities: BTreeSet<&Finding> = state.clients.iter().flat_map(|clients| &clients.failed).collect();
+            findings.extend(authorities.into_iter().cloned());
             let listeners: Vec<ListenerStatus> = state
                 .listeners
                 .iter()
-                .zip(&*state.certificates)
+                .zip(state.certificates.iter().zip(&*state.clients))
                 .map(|(listener, own)| {
                     listener_status(state, listener, own, attached.get(&listener.name).copied().unwrap_or(0))
                 })
@@ -220,7 +223,12 @@ fn gateway_conditions(state: &GatewayState) -> Vec<Condition> {
     } else {
         Condition::yes(Accepted, Reason::ListenersNotValid, "some listeners are not valid; their conditions say why")
     };
-    vec![accepted, programmed(state)]
+    let insecure = state.fact.frontend.all().any(|validation| validation.insecure).then(|| {
+        let message =
+            "spec.tls.frontend: clients pass without a valid certificate; use AllowValidOnly unless it is tried out";
+        Condition::yes(InsecureFrontendValidationMode, Reason::ConfigurationChanged, message)
+    });
+    [accepted, programmed(state)].into_iter().chain(insecure).collect()
 }
 
 /// Whether an accepted Gateway is programmed: it must have all the addresses that it asks for.
@@ -239,7 +247,7 @@ fn programmed(state: &GatewayState) -> Condition {
 fn listener_status(
     state: &GatewayState,
     listener: &ListenerState,
-    own: &Certificates,
+    (own, clients): (&Certificates, &Clients),
     attached_routes: u32,
 ) -> ListenerStatus {
     let (accepted, conflicted) = match listener.problem {
@@ -252,6 +260,14 @@ fn listener_status(
                 Accepted,
                 Reason::UnsupportedProtocol,
                 "the protocol is not supported; use HTTP, HTTPS, TLS, TCP or UDP",
+            ),
+            Condition::no(Conflicted, Reason::NoConflicts, "no other listener stands in its way"),
+        ),
+        Some(ListenerProblem::NoAuthority) => (
+            Condition::no(
+                Accepted,
+                Reason::NoValidCACertificate,
+                "there is no CA to validate clients by; see ResolvedRefs",
             ),
             Condition::no(Conflicted, Reason::NoConflicts, "no other listener stands in its way"),
         ),
@@ -279,7 +295,7 @@ fn listener_status(
             Condition::no(Programmed, reason, "the listener is not served")
         }
     };
-    let resolved = listener_resolved(listener, own);
+    let resolved = listener_resolved(listener, own, clients);
     ListenerStatus {
         name: listener.name.clone(),
         supported_kinds: listener.kinds.clone(),
@@ -288,9 +304,10 @@ fn listener_status(
     }
 }
 
-fn listener_resolved(listener: &ListenerState, own: &Certificates) -> Condition {
-    if let Some(first) = own.failed.first() {
-        return Condition::no(ResolvedRefs, first.reason, sentence(&own.failed));
+fn listener_resolved(listener: &ListenerState, own: &Certificates, clients: &Clients) -> Condition {
+    let failed: Vec<Finding> = own.failed.iter().chain(&clients.failed).cloned().collect();
+    if let Some(first) = failed.first() {
+        return Condition::no(ResolvedRefs, first.reason, sentence(&failed));
     }
     if listener.bad_kinds.is_empty() {
         return Condition::yes(ResolvedRefs, Reason::ResolvedRefs, "every reference resolves");

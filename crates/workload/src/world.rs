@@ -23,8 +23,14 @@ const SECRETS: [&str; 2] = ["cert", "other-cert"];
 const BUNDLES: [&str; 2] = ["ca", "other-ca"];
 const HOSTS: [&str; 7] =
     ["", "*.example.com", "*.dev.example.com", "t.dev.example.com", "www.example.com", "example.com", "*.com"];
-const ADDRESSES: [&str; 6] =
-    ["IPAddress 10.0.0.1", "IPAddress 10.0.0.2", "IPAddress 10.9.9.9", "IPAddress", "Hostname a.com", "example.com/odd x"];
+const ADDRESSES: [&str; 6] = [
+    "IPAddress 10.0.0.1",
+    "IPAddress 10.0.0.2",
+    "IPAddress 10.9.9.9",
+    "IPAddress",
+    "Hostname a.com",
+    "example.com/odd x",
+];
 const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/a/", "/c"];
 
 /// The cluster as it stands.
@@ -251,7 +257,34 @@ fn gateway(random: &mut Random) -> Value {
         let addresses = (0..1 + random.below(2)).map(|index| ADDRESSES[(first + index * second) % ADDRESSES.len()]);
         spec["addresses"] = addresses.map(address).collect();
     }
+    if random.chance(25) {
+        spec["tls"] = json!({"frontend": frontend(random)});
+    }
     json!({"spec": spec})
+}
+
+/// How clients are validated.
+fn frontend(random: &mut Random) -> Value {
+    let mut own = |chance: usize| {
+        if !random.chance(chance) {
+            return json!({});
+        }
+        let authorities: Vec<Value> = (0..1 + random.below(2)).map(|_| authority(random)).collect();
+        let mode = random.pick(&["AllowValidOnly", "AllowValidOnly", "AllowInsecureFallback"]);
+        json!({"validation": {"caCertificateRefs": authorities, "mode": mode}})
+    };
+    let default = own(70);
+    let port = json!({"port": 8443, "tls": own(70)});
+    if random.chance(40) { json!({"default": default, "perPort": [port]}) } else { json!({"default": default}) }
+}
+
+fn authority(random: &mut Random) -> Value {
+    let kind = if random.chance(90) { "ConfigMap" } else { "Secret" };
+    let mut authority = json!({"group": "", "kind": kind, "name": random.pick(&BUNDLES)});
+    if random.chance(25) {
+        authority["namespace"] = json!(random.pick(&NAMESPACES));
+    }
+    authority
 }
 
 /// `type value`, or a type alone.
@@ -455,9 +488,14 @@ fn backend(random: &mut Random) -> Value {
 
 fn grant(random: &mut Random) -> Value {
     let certificates = random.chance(30);
-    let mut to = json!({"group": "", "kind": if certificates { "Secret" } else { "Service" }});
+    let (to_kind, names): (&str, &[&str]) = match (certificates, random.chance(60)) {
+        (true, true) => ("Secret", &SECRETS),
+        (true, false) => ("ConfigMap", &BUNDLES),
+        (false, _) => ("Service", &SERVICES),
+    };
+    let mut to = json!({"group": "", "kind": to_kind});
     if random.chance(50) {
-        to["name"] = json!(if certificates { random.pick(&SECRETS) } else { random.pick(&SERVICES) });
+        to["name"] = json!(random.pick(names));
     }
     let kind = match (random.chance(85), certificates) {
         (true, true) => "Gateway",

@@ -47,6 +47,8 @@ pub(crate) enum ListenerProblem {
     HostnameConflict,
     /// Another listener has this port and a protocol that cannot share it.
     ProtocolConflict,
+    /// There is no CA certificate to validate its clients by.
+    NoAuthority,
 }
 
 /// The problem of each listener, in order. Conflicts have no winner: listeners of one Gateway have no age.

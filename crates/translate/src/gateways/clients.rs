@@ -1,0 +1,50 @@
+//! How the clients of a listener are validated, by what the references of its Gateway lead to.
+
+use crate::authorities::Resolution;
+use crate::speech::Speech;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tidegate_model::{CertificateRef, Finding, GatewayFact, ListenerFact, Name};
+use tidegate_xds::ir::ClientValidation;
+
+/// What is asked of the clients of a listener.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Clients {
+    /// How they are validated; none: they are not, or there is nothing to do it by.
+    pub(crate) validation: Option<ClientValidation>,
+    /// Whether they should be, and there is nothing to do it by: then nobody is served.
+    pub(crate) lost: bool,
+    /// References that lead nowhere.
+    pub(crate) failed: Vec<Finding>,
+}
+
+/// What is asked of the clients of a listener. All listeners of a port that end TLS ask for the same: a connection that is
+/// used again for a host of another one has been validated as that one wants it.
+pub(super) fn clients(
+    gateway: &GatewayFact,
+    listener: &ListenerFact,
+    found: &BTreeMap<&CertificateRef, &Resolution>,
+) -> Clients {
+    let asked = gateway.frontend.of_port(listener.port);
+    let Some(asked) = asked.filter(|_| Speech::of(listener).needs_certificate()) else { return Clients::default() };
+    let mut own = Clients::default();
+    let mut bundles: Vec<&str> = Vec::new();
+    for (index, target) in asked.authorities.iter().enumerate() {
+        match found.get(target) {
+            Some(Resolution::Found(bundle)) => bundles.push(bundle),
+            Some(Resolution::Failed(reason, message)) => {
+                let field = format!("{}.caCertificateRefs[{index}]", asked.field);
+                own.failed.push(Finding::new(*reason, &field, message.clone()));
+            }
+            // Between a reference and its answer lies no epoch.
+            None => {}
+        }
+    }
+    if bundles.is_empty() {
+        own.lost = true;
+    } else {
+        let authorities = Name::from(bundles.concat());
+        own.validation = Some(ClientValidation { authorities, required: !asked.insecure });
+    }
+    own
+}
