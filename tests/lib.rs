@@ -3,10 +3,14 @@
 //! *Comes in*: sealed values and facts, the files in `scenarios/` and `gateway_api/`. *Goes out*: nothing but test
 //! results. *Start at* `incremental/`, then `README.md`, which says what a scenario is.
 
+#[cfg(test)]
+mod features;
+
 pub mod report;
 
 pub mod scenario;
 
+use scenario::Settings;
 use std::collections::BTreeSet;
 use tidegate_model::{Fact, Millis, Name};
 use tidegate_translate::Config;
@@ -50,6 +54,14 @@ impl Oracle {
     pub fn new(hold: Option<Millis>) -> Self {
         let config = Config { hold, ..Config::new(Name::from(tidegate_model::CONTROLLER_NAME)) };
         Oracle { config, memory: Memory::default() }
+    }
+
+    /// The reference as a controller with these settings is held to it.
+    #[must_use]
+    pub fn of(settings: &Settings) -> Self {
+        let mut oracle = Oracle::new(settings.retarget_hold_ms);
+        oracle.config.usable.clone_from(&settings.usable_addresses);
+        oracle
     }
 
     /// Where a sealed value and the reference differ, for people; empty if they are equal. With holds it must be asked

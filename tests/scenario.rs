@@ -11,6 +11,7 @@ pub mod expect;
 pub mod observed;
 
 use bytes::Bytes;
+use certificate::Authorities;
 use expect::Expect;
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,9 +19,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use testkit::epochs::{self, Change};
-use tidegate_engine::{Applied, Core};
+use testkit::tls::Pair;
+use tidegate_engine::{Applied, Config, Core};
 use tidegate_log::{Event, Object};
-use tidegate_model::{Kind, ObjectKey};
+use tidegate_model::{AddressRange, Kind, ObjectKey};
 use tidegate_sources::secret::take_material;
 use tidegate_vault::Material;
 use tidegate_xds::Sealed;
@@ -41,11 +43,21 @@ pub struct Scenario {
 }
 
 /// What `settings.yaml` says, if it is there.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// `--retarget-hold`, in milliseconds.
     pub retarget_hold_ms: Option<u64>,
+    /// `--usable-addresses`.
+    pub usable_addresses: Vec<AddressRange>,
+}
+
+impl Settings {
+    /// What a controller is told that is started so.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        Config { hold: self.retarget_hold_ms, usable: self.usable_addresses.clone(), ..Config::default() }
+    }
 }
 
 /// A certificate that was made for a Secret.
@@ -55,6 +67,8 @@ pub struct Certificate {
     pub secret: ObjectKey,
     /// As a client sees it, in DER.
     pub der: Bytes,
+    /// It and its key, if it was made here.
+    pub pair: Option<Pair>,
     /// What is kept of it, if it can be served.
     pub material: Option<Material>,
 }
@@ -94,7 +108,7 @@ impl Scenario {
         let batches = epochs::split(&input).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let mut expected: BTreeMap<u64, Expect> = serde_saphyr::from_str(&text("expect.yaml"))
             .unwrap_or_else(|error| panic!("{}/expect.yaml: {error}", folder.display()));
-        let mut millis = 0;
+        let (mut millis, mut authorities) = (0, Authorities::new());
         let epochs: Vec<Epoch> = batches
             .into_iter()
             .map(|batch| {
@@ -106,7 +120,7 @@ impl Scenario {
                             millis += body["wait_ms"].as_u64().expect("wait_ms is a whole number");
                         }
                         Change::Apply(body) if body.get("restart").is_some() => restart = true,
-                        change => read(folder, change, &mut events, &mut certificates),
+                        change => read(folder, change, &mut authorities, &mut events, &mut certificates),
                     }
                 }
                 let expect = expected.remove(&batch.epoch).unwrap_or_default();
@@ -208,9 +222,15 @@ pub fn seal(core: &mut Core, events: &[Event], millis: u64) -> Arc<Sealed> {
 }
 
 /// What a document of the input does. `delete: HTTPRoute shop/cart` (or a list of such) deletes, `certificate: shop/cert`
-/// makes a Secret with a new certificate, `backends: [shop/cart]` Services with an endpoint each; everything else is an
+/// makes a Secret with a new certificate, `authority: shop/ca` a ConfigMap with a new authority, `backends: [shop/cart]` Services with an endpoint each; everything else is an
 /// object that an API server would have to take.
-fn read(folder: &Path, change: Change, events: &mut Vec<Event>, certificates: &mut Vec<Certificate>) {
+fn read(
+    folder: &Path,
+    change: Change,
+    authorities: &mut Authorities,
+    events: &mut Vec<Event>,
+    certificates: &mut Vec<Certificate>,
+) {
     let object = |body: Value| Object::new(body).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut body = match change {
         Change::Delete(body) => return events.push(Event::Delete(object(body).key)),
@@ -224,20 +244,24 @@ fn read(folder: &Path, change: Change, events: &mut Vec<Event>, certificates: &m
     }
     if body.get("backends").is_some() {
         let bodies = backends::make(&body);
-        return bodies.into_iter().for_each(|body| read(folder, Change::Apply(body), events, certificates));
+        let mut take = |body| read(folder, Change::Apply(body), authorities, events, certificates);
+        return bodies.into_iter().for_each(&mut take);
     }
-    let made = body.get("certificate").map(|_| certificate::make(&body));
-    let der = made.map(|(secret, der)| {
+    if body.get("authority").is_some() {
+        body = certificate::make_authority(&body, authorities);
+    }
+    let made = body.get("certificate").map(|_| certificate::make(&body, authorities));
+    let pair = made.map(|(secret, pair)| {
         body = secret;
-        der
+        pair
     });
     let is_secret = body["kind"] == "Secret";
     let material = if is_secret { take_material(&mut body) } else { Ok(None) };
     let material = material.unwrap_or_else(|refusal| panic!("{}: refused: {refusal:?}", folder.display()));
     let object = object(body);
     if is_secret {
-        let (secret, der) = (object.key.clone(), der.unwrap_or_default());
-        certificates.push(Certificate { secret, der, material });
+        let der = pair.as_ref().map(|pair| pair.der.clone()).unwrap_or_default();
+        certificates.push(Certificate { secret: object.key.clone(), der, pair, material });
     }
     let refused = tidegate_normalize::admit(&object);
     assert!(refused.is_empty(), "{}: an API server would refuse {}: {refused:?}", folder.display(), object.key);

@@ -46,15 +46,15 @@ pub fn objects() -> &'static [Object] {
     })
 }
 
-/// Objects that belong together: the last state of each scenario, without the Secrets, whose certificates are new ones at
-/// every run.
+/// Objects that belong together: the last state of each scenario, without Secrets and ConfigMaps, whose certificates are new
+/// ones at every run.
 #[must_use]
 pub fn groups() -> &'static [Vec<Object>] {
     static GROUPS: OnceLock<Vec<Vec<Object>>> = OnceLock::new();
     GROUPS.get_or_init(|| {
         let objects = |scenario: &Scenario| {
             let objects = scenario.last_objects().into_values();
-            objects.filter(|object| object.key.kind != Kind::Secret).collect()
+            objects.filter(|object| !matches!(object.key.kind, Kind::Secret | Kind::ConfigMap)).collect()
         };
         Scenario::all().iter().map(objects).collect()
     })

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use testkit::http::{Call, Error, Response};
+use testkit::tls::Client;
 use tidegate_model::NamespacedName;
 use tidegate_scenarios::scenario::expect::{Answer, Request};
 use tidegate_scenarios::scenario::observed::Observed;
@@ -59,6 +60,7 @@ fn call(request: &Request, stage: &Stage, observed: Observed<'_>) -> Call {
         call.method = Method::from_bytes(method.as_bytes()).expect("a method");
     }
     call.http2 |= request.http2;
+    call.client = stage.client(request);
     call.tls = request.tls.then(|| request.sni.clone().unwrap_or_else(|| request.host.clone()));
     request.headers.iter().fold(call, |call, (name, value)| call.with_header(name, value))
 }
@@ -67,8 +69,10 @@ fn call(request: &Request, stage: &Stage, observed: Observed<'_>) -> Call {
 async fn one(call: &Call, expected: &Answer, shown: Option<&Bytes>, until: Instant) -> Option<String> {
     loop {
         let began = Instant::now();
-        let answer = fresh(call).send().await;
+        let call = fresh(call);
+        let answer = call.send().await;
         let mut wrong = difference(&answer, expected, began.elapsed());
+        wrong.extend(asked(&call.client, expected));
         if let (Some(shown), Ok(response)) = (shown, &answer)
             && response.certificate.as_ref() != Some(shown)
         {
@@ -138,11 +142,18 @@ fn difference(answer: &Result<Response, Error>, expected: &Answer, took: Duratio
     wrong
 }
 
-/// The same call, with a number that no other has in place of `{n}` in its path.
+/// The same call, by a client that was not asked yet, with a number that no other has in place of `{n}` in its path.
 fn fresh(call: &Call) -> Call {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
-    Call { path: call.path.replace("{n}", &number), ..call.clone() }
+    Call { path: call.path.replace("{n}", &number), client: call.client.fresh(), ..call.clone() }
+}
+
+/// What is wrong with whether the client was asked for a certificate.
+pub(crate) fn asked(client: &Client, expected: &Answer) -> Option<String> {
+    let was_asked = client.was_asked();
+    let wrong = expected.asks_for_certificate.is_some_and(|asks| asks != was_asked);
+    wrong.then(|| format!("the client was asked for a certificate: {was_asked}"))
 }
 
 /// Asks for a WebSocket until the text comes back, or the expected status instead of one.

@@ -66,8 +66,8 @@ async fn play_at(place: Place, envoy: &Binary, scenario: &Scenario, sotw: bool) 
 /// Plays one scenario epoch by epoch.
 async fn run(envoy: &Binary, scenario: &Scenario, sotw: bool, place: Place) -> Vec<String> {
     let mut stage = Stage::set(envoy, scenario, sotw, place).await;
-    let hold = scenario.settings.retarget_hold_ms;
-    let mut controller = Controller::new(Config { hold, bind: Bind::Own, ..Config::default() });
+    let config = Config { bind: Bind::Own, ..scenario.settings.config() };
+    let mut controller = Controller::new(config);
     let mut wrong = Vec::new();
     for epoch in &scenario.epochs {
         // A server that goes on serves no epochs that begin again.

@@ -65,6 +65,7 @@ fn rows(port: u16, backend: SocketAddr, path: &str, wrong: Wrong) -> BTreeSet<Ro
         hostname: Hostname::any(),
         to: ir::Way::Requests(table.clone()),
         certificates: Vec::new(),
+        clients: None,
         listeners: vec![ListenerKey::of_gateway(&gateway, "web")],
     };
     let (addresses, family) = (vec!["127.0.0.1".into()], ir::Family::Http);

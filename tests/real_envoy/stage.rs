@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use testkit::tls::Pair;
+use testkit::tls::{Client, Pair};
 use testkit::{Echo, Identity, StreamEcho};
 use tidegate_ads::{ClientStats, Clients};
 use tidegate_envoy::{AdsAddress, Binary, Bootstrap, Options, Process};
 use tidegate_log::Event;
 use tidegate_model::{Kind, NamespacedName, ObjectKey};
-use tidegate_scenarios::scenario::expect::Answer;
+use tidegate_scenarios::scenario::expect::{Answer, Request};
 use tidegate_scenarios::scenario::{Certificate, Scenario};
 use tidegate_vault::Vault;
 use tidegate_xds::Sealed;
@@ -39,7 +39,7 @@ pub(crate) struct Stage {
     clients: Clients,
     vault: Vault,
     /// What the newest certificate of each Secret is.
-    certificates: BTreeMap<ObjectKey, Bytes>,
+    certificates: BTreeMap<ObjectKey, Certificate>,
     backends: Backends,
     _server: JoinSet<()>,
 }
@@ -98,12 +98,12 @@ impl Stage {
     pub(crate) fn keep(&mut self, certificates: &[Certificate]) {
         for certificate in certificates {
             self.vault.hold(&certificate.secret, certificate.material.clone());
-            self.certificates.insert(certificate.secret.clone(), certificate.der.clone());
+            self.certificates.insert(certificate.secret.clone(), certificate.clone());
         }
     }
 
     /// The newest certificate of a Secret, `namespace/name`.
-    fn certificate(&self, secret: &str) -> Option<&Bytes> {
+    fn certificate(&self, secret: &str) -> Option<&Certificate> {
         let key = ObjectKey { kind: Kind::Secret, name: NamespacedName::parse(secret) };
         self.certificates.get(&key)
     }
@@ -111,7 +111,17 @@ impl Stage {
     /// The certificate that an answer shall come with, in DER.
     pub(crate) fn shown(&self, expected: &Answer) -> Option<&Bytes> {
         let secret = expected.certificate.as_deref()?;
-        Some(self.certificate(secret).unwrap_or_else(|| panic!("no certificate was made for {secret}")))
+        let certificate = self.certificate(secret);
+        Some(&certificate.unwrap_or_else(|| panic!("no certificate was made for {secret}")).der)
+    }
+
+    /// The client that makes a request.
+    pub(crate) fn client(&self, request: &Request) -> Client {
+        let pair = |secret: &String| {
+            let certificate = self.certificate(secret).and_then(|certificate| certificate.pair.clone());
+            certificate.unwrap_or_else(|| panic!("no certificate was made for {secret}"))
+        };
+        Client::new(request.client_certificate.as_ref().map(pair))
     }
 
     /// How many requests the backends of a Service, `namespace/name`, have seen.

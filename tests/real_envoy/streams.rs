@@ -1,5 +1,6 @@
 //! Connections and datagrams in place of requests, and the comparison of what came back.
 
+use crate::ask;
 use crate::ask::several::{SAMPLE, compare};
 use crate::place::Place;
 use crate::stage::Stage;
@@ -10,6 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 use testkit::stream::{self, Conversation, Seen};
+use testkit::tls::Client;
 use tidegate_scenarios::scenario::expect::{Answer, Request};
 use tokio::time::Instant;
 
@@ -54,8 +56,10 @@ impl Asked {
         // More than Envoy passes on of a datagram by itself.
         let large = "which way? ".repeat(400);
         loop {
-            let answer = self.ask(&large, stage.place).await;
+            let client = stage.client(request);
+            let answer = self.ask(&client, &large, stage.place).await;
             let mut wrong = self.difference(&answer, &request.expect);
+            wrong.extend(ask::asked(&client, &request.expect));
             if let (Some(shown), Ok((_, certificate))) = (shown, &answer)
                 && certificate.as_ref() != Some(shown)
             {
@@ -72,10 +76,10 @@ impl Asked {
     }
 
     /// What the backend saw, and the certificate that was shown.
-    async fn ask(&self, text: &str, place: Place) -> io::Result<(Seen, Option<Bytes>)> {
+    async fn ask(&self, client: &Client, text: &str, place: Place) -> io::Result<(Seen, Option<Bytes>)> {
         match self {
             Asked::Tcp(_) | Asked::Tls(..) => {
-                let (conversation, seen) = self.open(place).await?;
+                let (conversation, seen) = self.open_as(client, place).await?;
                 Ok((seen, conversation.certificate))
             }
             Asked::Udp(port) => {
@@ -91,10 +95,14 @@ impl Asked {
 
     /// Opens a connection, to be kept.
     pub(crate) async fn open(&self, place: Place) -> io::Result<(Conversation, Seen)> {
+        self.open_as(&Client::default(), place).await
+    }
+
+    async fn open_as(&self, client: &Client, place: Place) -> io::Result<(Conversation, Seen)> {
         let at = |port: &u16| SocketAddr::from((place.listens(), *port));
         match self {
             Asked::Tcp(port) => Conversation::open(at(port), None).await,
-            Asked::Tls(port, name) => Conversation::open(at(port), Some(name)).await,
+            Asked::Tls(port, name) => Conversation::open_as(client, at(port), Some(name)).await,
             Asked::Udp(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
@@ -109,7 +117,7 @@ impl Asked {
         while left > 0 || !asking.is_empty() {
             while left > 0 && asking.len() < AT_ONCE {
                 let asked = self.clone();
-                asking.spawn(async move { asked.ask("which way?", place).await });
+                asking.spawn(async move { asked.ask(&Client::default(), "which way?", place).await });
                 left -= 1;
             }
             let Some(answer) = asking.join_next().await else { break };

@@ -104,8 +104,10 @@ fn prepare(event: &mut Event, place: Place, pairs: &[Pair]) -> Option<Certificat
     let Event::Apply(object) = event else { return None };
     let mut body = Value::clone(&object.body);
     let mut certificate = None;
-    if object.key.kind == Kind::Gateway {
-        body["spec"]["listeners"].as_array_mut().into_iter().flatten().for_each(move_up);
+    if matches!(object.key.kind, Kind::Gateway | Kind::ListenerSet) {
+        for list in ["/spec/listeners", "/spec/tls/frontend/perPort"] {
+            body.pointer_mut(list).and_then(Value::as_array_mut).into_iter().flatten().for_each(move_up);
+        }
     } else if RouteKind::of(object.key.kind).is_some() {
         body["spec"]["parentRefs"].as_array_mut().into_iter().flatten().for_each(move_up);
     } else if let Some(digest) = body.pointer("/material/certificate/digest").and_then(Value::as_str) {
@@ -113,7 +115,8 @@ fn prepare(event: &mut Event, place: Place, pairs: &[Pair]) -> Option<Certificat
         let pair = &pairs[which];
         body["stringData"] = json!({"tls.crt": pair.certificate, "tls.key": pair.key});
         let material = take_material(&mut body).expect("a good certificate is taken");
-        certificate = Some(Certificate { secret: object.key.clone(), der: Bytes::clone(&pair.der), material });
+        let (secret, der) = (object.key.clone(), Bytes::clone(&pair.der));
+        certificate = Some(Certificate { secret, der, pair: None, material });
     }
     *object = Object::new(body).expect("it is the same object");
     certificate

@@ -26,7 +26,7 @@ pub struct Expect {
 pub enum Condition {
     /// `attachedRoutes` of a listener, `attachedListenerSets` of a Gateway, `observedGeneration` of an object.
     Count(u32),
-    /// `listeners` of a Gateway or ListenerSet, `parents` of a route: these and no others. `supportedKinds` of a listener: these and maybe
+    /// `listeners` and `addresses` of a Gateway or ListenerSet, `parents` of a route: these and no others. `supportedKinds` of a listener: these and maybe
     /// others, since more may be supported than a scenario knows; or none.
     Names(Vec<String>),
     /// `Status/Reason`.
@@ -65,6 +65,8 @@ pub struct Request {
     pub tls: bool,
     /// The name asked for in the handshake, if it is not the host; with `tls_tcp` always.
     pub sni: Option<String>,
+    /// The Secret, `namespace/name`, whose newest certificate is shown where one is asked for; none is shown if none.
+    pub client_certificate: Option<String>,
     /// HTTP/2.
     #[serde(default)]
     pub http2: bool,
@@ -129,6 +131,8 @@ pub struct Answer {
     pub response_headers: BTreeMap<String, Option<String>>,
     /// The Secret, `namespace/name`, whose newest certificate was shown.
     pub certificate: Option<String>,
+    /// Whether the client was asked for a certificate.
+    pub asks_for_certificate: Option<bool>,
     /// The longest time that the answer may take, in milliseconds.
     pub within_ms: Option<u64>,
 }

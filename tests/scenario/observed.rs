@@ -3,7 +3,9 @@
 use prost::Message;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use tidegate_model::{Condition, Kind, ListenerStatus, NamespacedName, ParentFact, ResourceType, StatusBody};
+use tidegate_model::{
+    AddressFact, Condition, Kind, ListenerStatus, NamespacedName, ParentFact, ResourceType, StatusBody,
+};
 use tidegate_proto::envoy::config::core::v3::{HealthStatus, SocketAddress, address, socket_address};
 use tidegate_proto::envoy::config::endpoint::v3::{ClusterLoadAssignment, LbEndpoint, lb_endpoint};
 use tidegate_status::Board;
@@ -29,8 +31,8 @@ impl Observed<'_> {
     }
 
     /// Conditions of an object, `Status/Reason` by condition, with the parent in front for routes; and what else its
-    /// status has: `observedGeneration`, and by kind `listeners`, `attachedListenerSets`, `parents`, `attachedRoutes`,
-    /// `supportedKinds`.
+    /// status has: `observedGeneration`, and by kind `addresses`, `listeners`, `attachedListenerSets`, `parents`,
+    /// `attachedRoutes`, `supportedKinds`.
     #[must_use]
     pub fn conditions(&self, object: &str) -> Option<BTreeMap<String, String>> {
         let (object, listener) = object.split_once(" listener ").map_or((object, None), |(o, l)| (o, Some(l)));
@@ -39,8 +41,9 @@ impl Observed<'_> {
         match (&status.body, listener) {
             (StatusBody::None, _) => return None,
             (StatusBody::Class(conditions), _) => insert(&mut found, "", conditions),
-            (StatusBody::Gateway { conditions, listeners, attached_sets }, None) => {
+            (StatusBody::Gateway { conditions, addresses, listeners, attached_sets }, None) => {
                 insert(&mut found, "", conditions);
+                found.insert("addresses".to_owned(), joined(addresses.iter().map(address_name)));
                 found.insert("listeners".to_owned(), names(listeners));
                 found.extend(attached_sets.map(|count| ("attachedListenerSets".to_owned(), count.to_string())));
             }
@@ -134,6 +137,10 @@ impl Observed<'_> {
         let mut value = board.render(tidegate_model::CONTROLLER_NAME);
         for object in value.as_array_mut().into_iter().flatten() {
             drop_times(object);
+            // The same of every class, and known elsewhere.
+            if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+                status.remove("supportedFeatures");
+            }
         }
         yaml(value)
     }
@@ -152,6 +159,11 @@ fn names(listeners: &[ListenerStatus]) -> String {
 
 fn joined(names: impl Iterator<Item = String>) -> String {
     names.collect::<Vec<_>>().join(", ")
+}
+
+/// `Type value`.
+fn address_name(address: &AddressFact) -> String {
+    format!("{} {}", address.kind, address.value.as_deref().unwrap_or_default())
 }
 
 /// `namespace/name[section]:port` of a Gateway; of another kind with that in front, `ListenerSet namespace/name`.
@@ -202,7 +214,13 @@ fn short_listener(listener: &Value) -> (String, Value) {
             let chain = |chain: &Value| {
                 let name = chain["name"].as_str().unwrap_or_default().to_owned();
                 let is_table = !table(chain).is_empty();
-                (name, json!({ (if is_table { "table" } else { "stream" }): way(chain), "secrets": secrets(chain) }))
+                let mut short =
+                    json!({ (if is_table { "table" } else { "stream" }): way(chain), "secrets": secrets(chain) });
+                let required = chain.pointer("/transport_socket/typed_config/require_client_certificate");
+                if let Some(required) = required {
+                    short["requires_client_certificate"] = required.clone();
+                }
+                (name, short)
             };
             json!({ "address": format!("{address}:{port}"), "chains": chains.iter().map(chain).collect::<Map<_, _>>() })
         }

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
-use tidegate_engine::Config;
 use tidegate_log::Event;
 use tidegate_scenarios::scenario::Scenario;
 use tidegate_scenarios::scenario::controller::Controller;
@@ -33,10 +32,9 @@ struct Checked {
 
 impl Checked {
     fn new(scenario: &Scenario, way: &str) -> Self {
-        let hold = scenario.settings.retarget_hold_ms;
-        let controller = Controller::new(Config { hold, ..Config::default() });
-        let scenario = format!("{}, {way}", scenario.name());
-        Checked { scenario, controller, oracle: Oracle::new(hold), sealed: 0 }
+        let controller = Controller::new(scenario.settings.config());
+        let oracle = Oracle::of(&scenario.settings);
+        Checked { scenario: format!("{}, {way}", scenario.name()), controller, oracle, sealed: 0 }
     }
 
     fn apply(&mut self, events: &[Event]) -> Arc<Sealed> {
@@ -60,7 +58,7 @@ impl Checked {
 
     fn restart(&mut self, scenario: &Scenario) {
         self.controller.restart();
-        self.oracle = Oracle::new(scenario.settings.retarget_hold_ms);
+        self.oracle = Oracle::of(&scenario.settings);
     }
 
     /// The rows when nothing waits for time to pass any more.

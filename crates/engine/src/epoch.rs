@@ -300,7 +300,7 @@ impl Config {
     /// What translation is told of it.
     fn translation(&self) -> tidegate_translate::Config {
         let translation = tidegate_translate::Config::new(self.controller.clone());
-        tidegate_translate::Config { bind: self.bind, hold: self.hold, ..translation }
+        tidegate_translate::Config { bind: self.bind, usable: self.usable.clone(), hold: self.hold, ..translation }
     }
 }
 

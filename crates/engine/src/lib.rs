@@ -36,7 +36,7 @@ pub use profile::Operator;
 pub use recorder::Recording;
 pub use replay::{Difference, ReplayError, ReplayReport, replay};
 
-use tidegate_model::{Millis, Name};
+use tidegate_model::{AddressRange, Millis, Name};
 pub use tidegate_translate::Bind;
 
 /// What the engine is told from outside.
@@ -46,6 +46,8 @@ pub struct Config {
     pub controller: Name,
     /// What listeners bind to.
     pub bind: Bind,
+    /// Addresses that Gateways may have; none: what a Gateway asks for stays undecided.
+    pub usable: Vec<AddressRange>,
     /// How long an entry may keep its previous target while the new one has no usable endpoint, in milliseconds, unless
     /// its route says otherwise; none holds nothing.
     pub hold: Option<Millis>,
@@ -59,6 +61,7 @@ impl Default for Config {
         Config {
             controller: Name::from(tidegate_model::CONTROLLER_NAME),
             bind: Bind::default(),
+            usable: Vec::new(),
             hold: None,
             workers: 1,
         }

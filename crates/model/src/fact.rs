@@ -13,8 +13,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+mod frontend;
+
 mod http;
 
+pub use frontend::{ClientValidationFact, FrontendFact};
 pub use http::{
     CorsFact, Filter, HeaderModifier, HttpMatch, MethodMatch, MirrorFact, PathMatch, PathModifier, RedirectFact,
     RetryFact, RewriteFact, SessionCarrier, SessionFact, ValueMatch, ValuePattern,
@@ -41,6 +44,8 @@ pub enum Fact {
     Slice(Arc<SliceFact>),
     /// A Secret.
     Secret(Arc<SecretFact>),
+    /// A ConfigMap.
+    Bundle(Arc<BundleFact>),
     /// Something to say about an object whose kind has no status of its own to say it in.
     Finding(ObjectKey, Finding),
 }
@@ -75,6 +80,8 @@ pub struct GatewayFact {
     pub allowed_sets: AllowedNamespaces,
     /// `spec.addresses`, in order.
     pub addresses: Vec<AddressFact>,
+    /// `spec.tls.frontend`.
+    pub frontend: FrontendFact,
     /// Whether `spec.infrastructure.parametersRef` is set, and to what.
     pub parameters: Option<GroupKind>,
     /// What is wrong with it by itself. Not empty: the Gateway is not accepted and nothing of it is served.
@@ -537,6 +544,19 @@ pub struct CertificateFact {
     pub expired: bool,
 }
 
+/// The entry of a ConfigMap that holds CA certificates. Nothing else of a ConfigMap is read.
+pub const BUNDLE_ENTRY: &str = "ca.crt";
+
+/// A ConfigMap: the CA certificates that it holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct BundleFact {
+    /// Namespace and name.
+    pub name: NamespacedName,
+    /// The certificates in PEM and nothing besides them, each once and encoded anew; or why it holds none that can be
+    /// used.
+    pub authorities: Result<Name, Name>,
+}
+
 impl Fact {
     /// The object this fact was made of, where the fact alone tells.
     #[must_use]
@@ -550,6 +570,7 @@ impl Fact {
             Fact::Service(service) => ObjectKey { kind: Kind::Service, name: service.name.clone() },
             Fact::Slice(slice) => ObjectKey { kind: Kind::EndpointSlice, name: slice.name.clone() },
             Fact::Secret(secret) => ObjectKey { kind: Kind::Secret, name: secret.name.clone() },
+            Fact::Bundle(bundle) => ObjectKey { kind: Kind::ConfigMap, name: bundle.name.clone() },
             Fact::Finding(object, _) => object.clone(),
             Fact::Grant(_) => return None,
         })

@@ -38,11 +38,13 @@ pub enum Kind {
     EndpointSlice,
     /// core Secret. Its material stays outside: what is read is a digest of it, and a verdict on it.
     Secret,
+    /// core ConfigMap. Of what it holds only the entry [`BUNDLE_ENTRY`](crate::BUNDLE_ENTRY) is read.
+    ConfigMap,
 }
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::ListenerSet,
@@ -56,6 +58,7 @@ impl Kind {
         Kind::Service,
         Kind::EndpointSlice,
         Kind::Secret,
+        Kind::ConfigMap,
     ];
 
     /// The kind as a manifest writes it.
@@ -75,6 +78,7 @@ impl Kind {
             Kind::Service => "Service",
             Kind::EndpointSlice => "EndpointSlice",
             Kind::Secret => "Secret",
+            Kind::ConfigMap => "ConfigMap",
         }
     }
 
@@ -91,7 +95,7 @@ impl Kind {
             | Kind::TcpRoute
             | Kind::UdpRoute
             | Kind::ReferenceGrant => "gateway.networking.k8s.io",
-            Kind::Namespace | Kind::Service | Kind::Secret => "",
+            Kind::Namespace | Kind::Service | Kind::Secret | Kind::ConfigMap => "",
             Kind::EndpointSlice => "discovery.k8s.io",
         }
     }
@@ -110,7 +114,8 @@ impl Kind {
             | Kind::Namespace
             | Kind::Service
             | Kind::EndpointSlice
-            | Kind::Secret => &["v1"],
+            | Kind::Secret
+            | Kind::ConfigMap => &["v1"],
         }
     }
 

@@ -14,11 +14,15 @@ pub mod kind;
 
 pub mod hostname;
 
+mod address;
+
 pub mod fact;
 
 pub mod finding;
 
 pub mod status;
+
+mod features;
 
 mod held;
 
@@ -26,7 +30,9 @@ pub mod observation;
 
 mod time;
 
+pub use address::AddressRange;
 pub use fact::*;
+pub use features::SUPPORTED_FEATURES;
 pub use finding::{Finding, Reason};
 pub use held::{Held, RETARGET_HOLD, RETARGET_HOLD_MAX_MS};
 pub use hostname::Hostname;

@@ -1,7 +1,7 @@
 //! Derived status: the conditions that follow from the facts, complete at an epoch. What clients answered is joined
 //! to it later (`tidegate-status`), outside the dataflow.
 
-use crate::fact::ParentFact;
+use crate::fact::{AddressFact, ParentFact};
 use crate::finding::{Finding, Reason};
 use crate::kind::GroupKind;
 use crate::name::{Name, NamespacedName};
@@ -38,6 +38,8 @@ pub enum StatusBody {
     Gateway {
         /// Conditions of the Gateway.
         conditions: Vec<Condition>,
+        /// The addresses that it has.
+        addresses: Vec<AddressFact>,
         /// Status of its own listeners, in the order of the spec.
         listeners: Vec<ListenerStatus>,
         /// How many ListenerSets are attached; none of a Gateway that admits none and is named by none.
@@ -107,6 +109,12 @@ impl Condition {
     pub fn no(kind: ConditionType, reason: Reason, message: impl Into<Name>) -> Self {
         Condition { kind, status: ConditionStatus::False, reason, message: message.into() }
     }
+
+    /// A condition of which nobody knows whether it holds.
+    #[must_use]
+    pub fn unknown(kind: ConditionType, reason: Reason, message: impl Into<Name>) -> Self {
+        Condition { kind, status: ConditionStatus::Unknown, reason, message: message.into() }
+    }
 }
 
 /// The types of condition.
@@ -122,6 +130,8 @@ pub enum ConditionType {
     Conflicted,
     /// Some of a route's rules or backends cannot be served and answer 500; absent otherwise.
     PartiallyInvalid,
+    /// Clients of a Gateway pass without a valid certificate although they are asked for one; absent otherwise.
+    InsecureFrontendValidationMode,
     /// Ours, on routes: False while a proxy rejects what was made of the route, absent otherwise.
     RouteProgrammed,
     /// Entries of a route keep their previous target for a while; only there while they do.
@@ -138,6 +148,7 @@ impl ConditionType {
             ConditionType::ResolvedRefs => "ResolvedRefs",
             ConditionType::Conflicted => "Conflicted",
             ConditionType::PartiallyInvalid => "PartiallyInvalid",
+            ConditionType::InsecureFrontendValidationMode => "InsecureFrontendValidationMode",
             ConditionType::RouteProgrammed => "tidegate.dev/Programmed",
             ConditionType::Held => "tidegate.dev/Held",
         }

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{AddressFact, AllowedNamespaces, Fact, Finding, GatewayFact, GroupKind, Name, ObjectKey, Reason};
 
+mod frontend;
+
 /// Bounds of the API.
 const MAX_ADDRESSES: usize = 16;
 const MAX_INFRASTRUCTURE_KEYS: usize = 8;
@@ -22,6 +24,9 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
     let allowed_sets = allowed_sets(&spec.field("allowedListeners"), report);
     let addresses = addresses(&spec.field("addresses"), report);
     let parameters = infrastructure(&spec.field("infrastructure"), report);
+    let tls = spec.field("tls");
+    tls.is_object(report);
+    let frontend = frontend::frontend(&key.name, &tls.field("frontend"), report);
     not_yet(&spec, report);
     vec![Fact::Gateway(Arc::new(GatewayFact {
         name: key.name.clone(),
@@ -31,6 +36,7 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
         listeners,
         allowed_sets,
         addresses,
+        frontend,
         parameters,
         findings: report.carry(),
     }))]
@@ -41,9 +47,11 @@ fn not_yet(spec: &Node<'_>, report: &mut Report) {
     let scope = spec.field("defaultScope");
     let scoped = scope.choice(&["All", "None"], report).unwrap_or("None") != "None";
     let tls = spec.field("tls");
-    for (there, field, what) in
-        [(scoped, &scope, "default Gateways are"), (tls.is_object(report), &tls, "TLS settings of a whole Gateway are")]
-    {
+    let backend = tls.field("backend");
+    for (there, field, what) in [
+        (scoped, &scope, "default Gateways are"),
+        (backend.is_object(report), &backend, "TLS settings towards backends are"),
+    ] {
         if there {
             let message = format!("{what} not supported and this is ignored; remove it");
             report.remark(Finding::new(Reason::UnsupportedValue, &field.path(), message));

@@ -4,7 +4,8 @@
 //! *Invariant*: what is kept of an object is hashes. A body that is needed again is read again.
 //!
 //! Modules in the order of the data: the files that are there ([`tree`]), their documents ([`document`]), what that
-//! means ([`state`], pure), what went wrong ([`problem`]) and where objects stand ([`provenance`]); then the effects:
+//! means ([`state`], pure), what went wrong ([`problem`]), where objects stand ([`provenance`]) and what to write in place of
+//! kinds that are not read ([`unread`]); then the effects:
 //! what the system says about changes ([`signals`]), one look at the tree ([`look`]), the running source
 //! ([`directory`]).
 
@@ -21,6 +22,8 @@ pub mod provenance;
 mod signals;
 
 mod look;
+
+pub mod unread;
 
 pub mod directory;
 

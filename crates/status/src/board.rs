@@ -197,14 +197,14 @@ impl Entry {
         parent.conditions.iter().chain(self.observed.gateways.get(&parent.gateway))
     }
 
-    /// The condition at `place`: as derived, unless clients refuse.
+    /// The condition at `place`: as derived, unless that does not fail by itself and clients refuse.
     pub(crate) fn effective<'a>(&'a self, place: &Place, derived: &'a Condition) -> &'a Condition {
         let refusal = match place {
             Place::Object(ConditionType::Programmed) => self.observed.object.as_ref(),
             Place::Listener(listener, ConditionType::Programmed) => self.observed.listeners.get(listener),
             Place::Object(_) | Place::Listener(..) | Place::Parent(..) => None,
         };
-        refusal.filter(|_| derived.status == ConditionStatus::True).unwrap_or(derived)
+        refusal.filter(|_| derived.status != ConditionStatus::False).unwrap_or(derived)
     }
 
     /// Since when the condition at `place` has its status, in milliseconds since the Unix epoch.

@@ -3,8 +3,8 @@
 use crate::board::{Entry, Place};
 use serde_json::{Map, Value, json};
 use tidegate_model::{
-    Condition, DerivedStatus, Finding, GroupKind, ListenerStatus, ObjectKey, ParentFact, ParentStatus, StatusBody,
-    rfc3339,
+    AddressFact, Condition, DerivedStatus, Finding, GroupKind, ListenerStatus, ObjectKey, ParentFact, ParentStatus,
+    SUPPORTED_FEATURES, StatusBody, rfc3339,
 };
 
 /// One object: what it is, its status, and everything there is to say about it.
@@ -35,9 +35,15 @@ pub(crate) fn object(key: &ObjectKey, entry: &Entry, controller: &str) -> Value 
 fn status(entry: &Entry, controller: &str) -> Option<Value> {
     let DerivedStatus { body, .. } = &*entry.derived;
     Some(match body {
-        StatusBody::Class(own) => json!({ "conditions": conditions(entry, own, Place::Object) }),
-        StatusBody::Gateway { conditions, listeners, attached_sets } => {
+        StatusBody::Class(own) => json!({
+            "conditions": conditions(entry, own, Place::Object),
+            "supportedFeatures": SUPPORTED_FEATURES.iter().map(|name| json!({ "name": name })).collect::<Vec<_>>(),
+        }),
+        StatusBody::Gateway { conditions, addresses, listeners, attached_sets } => {
             let mut status = listening(entry, conditions, listeners);
+            if !addresses.is_empty() {
+                status["addresses"] = addresses.iter().map(address).collect();
+            }
             if let Some(count) = attached_sets {
                 status["attachedListenerSets"] = json!(count);
             }
@@ -57,6 +63,10 @@ fn listening(entry: &Entry, own: &[Condition], listeners: &[ListenerStatus]) -> 
         "conditions": conditions(entry, own, Place::Object),
         "listeners": listeners.iter().map(|status| listener(entry, status)).collect::<Vec<_>>(),
     })
+}
+
+fn address(address: &AddressFact) -> Value {
+    json!({ "type": address.kind, "value": address.value })
 }
 
 fn listener(entry: &Entry, status: &ListenerStatus) -> Value {

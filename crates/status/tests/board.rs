@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tidegate_model::{
-    ClientId, Condition, ConditionType, DerivedStatus, Finding, GroupKind, Kind, ListenerKey, ListenerStatus, Name,
+    AddressFact, ClientId, Condition, ConditionType, DerivedStatus, Finding, GroupKind, Kind, ListenerKey, ListenerStatus,
+    Name,
     NamespacedName, ObjectKey, Observation, ParentFact, ParentStatus, Reason, Refusal, ResourceType, StatusBody,
 };
 use tidegate_status::Board;
@@ -25,6 +26,7 @@ fn gateway(generation: i64, programmed: Condition) -> Arc<DerivedStatus> {
         generation,
         body: StatusBody::Gateway {
             conditions: vec![Condition::yes(ConditionType::Accepted, Reason::Accepted, "taken"), programmed],
+            addresses: vec![AddressFact { kind: "IPAddress".into(), value: Some("192.0.2.7".into()) }],
             listeners: vec![listener],
             attached_sets: None,
         },

@@ -87,6 +87,8 @@ pub struct Call {
     pub http2: bool,
     /// TLS, asking for this name; none for plaintext. Any certificate is taken: see [`Response::certificate`].
     pub tls: Option<String>,
+    /// What is shown of the client over TLS, and whether that was asked for.
+    pub client: tls::Client,
     /// Body.
     pub body: Bytes,
 }
@@ -103,6 +105,7 @@ impl Call {
             headers: Vec::new(),
             http2: false,
             tls: None,
+            client: tls::Client::default(),
             body: Bytes::new(),
         }
     }
@@ -140,7 +143,8 @@ impl Call {
         match &self.tls {
             None => self.exchange_over(stream).await,
             Some(name) => {
-                let stream = tls::connect(stream, name, &[self.alpn()]).await.map_err(|e| connecting(&e))?;
+                let stream =
+                    tls::connect(stream, name, &[self.alpn()], &self.client).await.map_err(|e| connecting(&e))?;
                 let certificate = tls::certificate(&stream);
                 Ok(Response { certificate, ..self.exchange_over(stream).await? })
             }

@@ -311,7 +311,9 @@ impl Worker {
         let stream = TcpStream::connect(target.address).await.map_err(|e| connecting(&e))?;
         let _unsupported = stream.set_nodelay(true);
         let sender = if target.tls {
-            let stream = tls::connect(stream, &target.host, &[b"http/1.1"]).await.map_err(|e| connecting(&e))?;
+            let stream = tls::connect(stream, &target.host, &[b"http/1.1"], &tls::Client::default())
+                .await
+                .map_err(|e| connecting(&e))?;
             known.certificate = tls::certificate(&stream);
             self.speak(stream).await?
         } else {

@@ -5,7 +5,7 @@
 //! JSON and what it was sent.
 
 use crate::echo::Identity;
-use crate::tls::{self, Pair};
+use crate::tls::{self, Client, Pair};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -168,12 +168,21 @@ impl Conversation {
     ///
     /// Nobody listens, the connection is closed or broken before the answer, or there is none in time.
     pub async fn open(address: SocketAddr, server_name: Option<&str>) -> io::Result<(Self, Seen)> {
+        Conversation::open_as(&Client::default(), address, server_name).await
+    }
+
+    /// The same as this client.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub async fn open_as(client: &Client, address: SocketAddr, server_name: Option<&str>) -> io::Result<(Self, Seen)> {
         let opened = async {
             let stream = TcpStream::connect(address).await?;
             let (stream, certificate): (Box<dyn Duplex>, _) = match server_name {
                 None => (Box::new(stream), None),
                 Some(name) => {
-                    let stream = tls::connect(stream, name, &[]).await?;
+                    let stream = tls::connect(stream, name, &[], client).await?;
                     let certificate = tls::certificate(&stream);
                     (Box::new(stream), certificate)
                 }

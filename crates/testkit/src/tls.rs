@@ -13,6 +13,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+mod authority;
+
+mod client;
+
+pub use authority::Authority;
+pub use client::Client;
+
 /// A certificate and its key.
 #[derive(Clone, Debug)]
 pub struct Pair {
@@ -57,16 +64,18 @@ impl Pair {
     }
 }
 
-/// Shakes hands, asking for `name` and offering to speak these.
+/// Shakes hands as this client, asking for `name` and offering to speak these.
 pub(crate) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     name: &str,
     protocols: &[&[u8]],
+    client: &Client,
 ) -> io::Result<TlsStream<S>> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
     let builder = builder.map_err(io::Error::other)?.dangerous();
-    let mut config = builder.with_custom_certificate_verifier(Arc::new(TakesAny(provider))).with_no_client_auth();
+    let builder = builder.with_custom_certificate_verifier(Arc::new(TakesAny(provider)));
+    let mut config = builder.with_client_cert_resolver(Arc::new(client.clone()));
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
     TlsConnector::from(Arc::new(config)).connect(name, stream).await

@@ -26,7 +26,7 @@ use std::time::Duration;
 use tidegate_ads::session::Sequencing;
 use tidegate_engine::{Bind, Engine, EngineHandle, Running};
 use tidegate_log::{Header, Writer};
-use tidegate_model::{Millis, Name};
+use tidegate_model::{AddressRange, Millis, Name};
 use tidegate_sources::Directory;
 use tidegate_sources::manifests::Options;
 use tidegate_status::Board;
@@ -81,6 +81,8 @@ pub struct AppConfig {
     pub workers: usize,
     /// Controller name that classes must carry.
     pub controller: String,
+    /// Addresses that Gateways may have; none: nobody says.
+    pub usable_addresses: Vec<AddressRange>,
     /// How long a cluster stays after its last use is gone.
     pub grace: Duration,
     /// How long Envoys drain the connections of a listener that was replaced.
@@ -105,7 +107,8 @@ impl AppConfig {
     fn for_engine(&self) -> anyhow::Result<tidegate_engine::Config> {
         let hold = self.retarget_hold.map(|bound| Millis::try_from(bound.as_millis())).transpose()?;
         let controller = Name::from(self.controller.as_str());
-        Ok(tidegate_engine::Config { controller, bind: self.bind(), hold, workers: self.workers })
+        let usable = self.usable_addresses.clone();
+        Ok(tidegate_engine::Config { controller, bind: self.bind(), usable, hold, workers: self.workers })
     }
 
     /// What the ADS server is told.
@@ -305,6 +308,9 @@ fn recorder(file: &Path, config: &AppConfig, clock: &Clock) -> anyhow::Result<Wr
     let mut header = Header::new(env!("CARGO_PKG_VERSION"), clock(), config.controller.as_str());
     if config.bind() != Bind::default() {
         header.settings.insert("bind".to_owned(), serde_json::to_value(config.bind())?);
+    }
+    if !config.usable_addresses.is_empty() {
+        header.settings.insert("usable-addresses".to_owned(), serde_json::to_value(&config.usable_addresses)?);
     }
     if let Some(bound) = config.for_engine()?.hold {
         header.settings.insert("retarget-hold".to_owned(), bound.into());

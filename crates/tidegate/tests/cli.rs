@@ -73,6 +73,7 @@ fn mistakes_are_refused_with_the_flag_and_what_to_do() {
         (&["serve", "--manifests", "/dev/null"], &["--manifests /dev/null is not a directory"]),
         (&["serve", "--manifests", path, "--ads", "localhost"], &["--ads", "IP:PORT"]),
         (&["serve", "--manifests", path, "--grace", "5"], &["--grace", "add a unit"]),
+        (&["serve", "--manifests", path, "--usable-addresses", "10.0.0.1/24"], &["--usable-addresses", "10.0.0.0/24"]),
         (&["serve", "--manifests", path, "--workers", "0"], &["--workers", "1..=64"]),
         (&["serve", "--manifests", path, "--controller", "me"], &["--controller", "example.com/gateway-controller"]),
         (&["serve", "--manifests", path, "--ads", "127.0.0.1:1", "--admin", "127.0.0.1:1"], &["different ports"]),

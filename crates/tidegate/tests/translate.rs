@@ -131,6 +131,32 @@ spec:
 }
 
 #[test]
+fn whether_an_address_can_be_used_is_for_a_flag_to_say() {
+    let gateway = GATEWAY.replace("spec:", "spec:\n  addresses: [{ value: 192.0.2.7 }]");
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", &gateway)]);
+    let (code, out, err) = translate(dir.path(), &["--status"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("warn  Gateway shop/web") && out.contains("say so with --usable-addresses"), "{out}");
+    let flag = ["--status", "-o", "json", "--usable-addresses", "10.0.0.0/8,192.0.2.0/24"];
+    let (code, out, err) = translate(dir.path(), &flag);
+    let list: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(list["items"][1]["status"]["addresses"][0]["value"], "192.0.2.7");
+    assert_eq!(list["items"][0]["status"]["supportedFeatures"][0]["name"], "GRPCRoute");
+    let (code, out, _) = translate(dir.path(), &["--status", "--usable-addresses", "10.0.0.0/8"]);
+    assert!(code == Some(1) && out.contains("AddressNotUsable") && out.contains("use one of 10.0.0.0/8"), "{out}");
+}
+
+#[test]
+fn an_experimental_kind_is_told_with_what_to_use_instead() {
+    let kind = "apiVersion: gateway.networking.x-k8s.io/v1alpha1\nkind: XBackend\nmetadata: { name: a }\n";
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", kind)]);
+    let (code, out, err) = translate(dir.path(), &["--status"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("XBackend\n        is not read: use a Service"), "{out}");
+}
+
+#[test]
 fn status_as_documents_are_whole_objects() {
     let (code, out, err) = translate(&example("minimal"), &["--status", "-o", "json"]);
     assert_eq!(code, Some(0), "{err}");

@@ -33,7 +33,7 @@ pub(crate) type Domain = (HostKey, Hostname);
 
 /// The domains that the listeners of a Gateway and its ListenerSets own whatever routes there are.
 pub(crate) fn listener_domains(state: &GatewayState) -> Vec<Domain> {
-    let usable = state.listeners().map(|(listener, _)| listener).filter(|listener| listener.usable);
+    let usable = state.listeners().map(|(listener, ..)| listener).filter(|listener| listener.usable);
     let domain = |listener: &crate::gateways::ListenerState| {
         let (table, host) = (listener.table()?, listener.hostname.clone());
         Some((HostKey { gateway: state.fact.name.clone(), table, host: host.clone() }, host))

@@ -12,7 +12,7 @@ use std::hash::Hash;
 use tidegate_model::Name;
 
 /// Every edge that can be cut.
-pub const EDGES: [&str; 40] = [
+pub const EDGES: [&str; 42] = [
     "classes to Gateways",
     "verdicts to status",
     "verdicts to Gateways of ours",
@@ -30,6 +30,8 @@ pub const EDGES: [&str; 40] = [
     "services to references",
     "secrets to references",
     "certificates to Gateways",
+    "CA certificates to Gateways",
+    "validation of clients to Gateways",
     "attachments to rivals",
     "lost listeners to lowering",
     "lost listeners to status",

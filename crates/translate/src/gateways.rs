@@ -3,27 +3,32 @@
 //! Two views of one verdict leave here: [`GatewayState`] for status, and the listeners alone for attachment, apart for
 //! the Gateway and each ListenerSet, so that an edit re-derives the routes of those alone whose listeners it changes.
 
+use crate::addresses::{self, Terms};
+use crate::authorities;
 use crate::certificates::{CertificateAsk, Resolution};
 use crate::edges::Edges;
 use crate::labels::Labels;
 use crate::lookup::{Rows, lookup};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_model::{
     CertificateRef, ClassFact, Finding, GatewayFact, ListenerSetFact, Name, NamespacedName, ObjectKey, Reason,
 };
 
 mod certificates;
+mod clients;
 mod listeners;
 mod parents;
 mod rows;
 
 pub(crate) use certificates::Certificates;
-use certificates::Found;
+pub(crate) use clients::Clients;
 use listeners::Held;
 #[cfg(test)]
 pub(crate) use listeners::isolate;
 pub(crate) use listeners::{ListenerProblem, ListenerState};
+use parents::Common;
 pub(crate) use parents::ParentState;
 pub(crate) use rows::rows;
 
@@ -43,9 +48,13 @@ impl GatewayState {
         std::iter::once(&self.own).chain(&self.sets)
     }
 
-    /// The listeners of all of them, with their certificates: what the proxies of the Gateway serve.
-    pub(crate) fn listeners(&self) -> impl Iterator<Item = (&ListenerState, &Certificates)> {
-        self.parents().flat_map(|parent| parent.listeners.iter().zip(&*parent.certificates))
+    /// The listeners of all of them, with their certificates and what is asked of their clients: what the proxies of the
+    /// Gateway serve.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = (&ListenerState, &Certificates, &Clients)> {
+        self.parents().flat_map(|parent| {
+            let listeners = parent.listeners.iter().zip(&*parent.certificates).zip(&*parent.clients);
+            listeners.map(|((listener, own), clients)| (listener, own, clients))
+        })
     }
 }
 
@@ -90,6 +99,15 @@ pub(crate) enum Part {
     Set(Arc<ListenerSetFact>, Labels),
     /// What a certificate reference of the Gateway or of a ListenerSet leads to.
     Certificate(ObjectKey, CertificateRef, Resolution),
+    /// What a reference of the Gateway to a CA certificate for its clients leads to.
+    Authority(CertificateRef, authorities::Resolution),
+}
+
+/// What references lead to: those to certificates by the object that they stand in, those to CAs stand in the Gateway.
+#[derive(Default)]
+struct Found<'p> {
+    certificates: BTreeMap<(&'p ObjectKey, &'p CertificateRef), &'p Resolution>,
+    authorities: BTreeMap<&'p CertificateRef, &'p authorities::Resolution>,
 }
 
 /// Every Gateway that is not a foreign controller's.
@@ -111,18 +129,22 @@ pub(crate) fn candidates<'s>(
 /// The verdict on each Gateway that is one of them or is named by a ListenerSet.
 pub(crate) fn judge<'s>(
     edges: &Edges,
+    terms: Terms,
     candidates: Rows<'s, (NamespacedName, Candidate)>,
     sets: Rows<'s, (Arc<ListenerSetFact>, Labels)>,
     certificates: Rows<'s, (CertificateAsk, Resolution)>,
+    authorities: Rows<'s, (NamespacedName, (CertificateRef, authorities::Resolution))>,
 ) -> Rows<'s, (NamespacedName, Verdict)> {
     let candidates = candidates.map(|(gateway, candidate)| (gateway, Part::Candidate(candidate)));
     let sets = sets.map(|(set, labels)| (set.gateway.clone(), Part::Set(set, labels)));
     let certificates = certificates.map(|(ask, found)| (ask.gateway, Part::Certificate(ask.owner, ask.target, found)));
+    let authorities = authorities.map(|(gateway, (target, found))| (gateway, Part::Authority(target, found)));
     candidates
         .concat(edges.carry("ListenerSets to Gateways", sets))
         .concat(edges.carry("certificates to Gateways", certificates))
-        .reduce_named("gateways", |_gateway, input, output| {
-            output.extend(verdict(input.iter().map(|(part, _)| *part)).map(|verdict| (verdict, 1)));
+        .concat(edges.carry("validation of clients to Gateways", authorities))
+        .reduce_named("gateways", move |_gateway, input, output| {
+            output.extend(verdict(&terms, input.iter().map(|(part, _)| *part)).map(|verdict| (verdict, 1)));
         })
 }
 
@@ -163,20 +185,23 @@ pub(crate) fn candidate(gateway: &Arc<GatewayFact>, class: &ClassState) -> Optio
 }
 
 /// The verdict on a Gateway; none if there is nothing to say.
-pub(crate) fn verdict<'p>(parts: impl Iterator<Item = &'p Part>) -> Option<Verdict> {
-    let (mut candidate, mut sets, mut found) = (None, Vec::new(), Found::new());
+pub(crate) fn verdict<'p>(terms: &Terms, parts: impl Iterator<Item = &'p Part>) -> Option<Verdict> {
+    let (mut candidate, mut sets, mut found) = (None, Vec::new(), Found::default());
     for part in parts {
         match part {
             Part::Candidate(one) => candidate = Some(one),
             Part::Set(set, labels) => sets.push((set, labels)),
             Part::Certificate(owner, target, resolution) => {
-                found.insert((owner, target), resolution);
+                found.certificates.insert((owner, target), resolution);
+            }
+            Part::Authority(target, resolution) => {
+                found.authorities.insert(target, resolution);
             }
         }
     }
     let no_class = match candidate {
         Some(Candidate { fact, class_accepted: Some(accepted) }) => {
-            return Some(Verdict::Ours(resolve(fact, *accepted, sets, &found)));
+            return Some(Verdict::Ours(resolve(terms, fact, *accepted, sets, &found)));
         }
         Some(Candidate { fact, class_accepted: None }) => Some(Finding::new(
             Reason::Pending,
@@ -190,22 +215,24 @@ pub(crate) fn verdict<'p>(parts: impl Iterator<Item = &'p Part>) -> Option<Verdi
 }
 
 fn resolve(
+    terms: &Terms,
     gateway: &Arc<GatewayFact>,
     class_accepted: bool,
     mut sets: Vec<(&Arc<ListenerSetFact>, &Labels)>,
     found: &Found<'_>,
 ) -> GatewayState {
     let mut held = Held::default();
-    let problems = held.add(&gateway.listeners);
-    let refused =
-        refusal(gateway, class_accepted).or_else(|| problems.iter().all(Option::is_some).then(|| no_listener(gateway)));
-    let mut own = ParentState::of_gateway(gateway, refused, problems, found);
+    let common = Common { gateway, addresses: Arc::new(addresses::addresses(gateway, terms)), found };
+    let mut own = ParentState::of_gateway(&common, held.add(&gateway.listeners), |problems| {
+        let none_valid = || problems.iter().all(Option::is_some).then(|| no_listener(gateway));
+        refusal(gateway, class_accepted).or_else(none_valid)
+    });
     sets.sort_by(|(a, _), (b, _)| (a.created, &a.name).cmp(&(b.created, &b.name)));
     let sets = sets.into_iter().map(|(set, labels)| {
         let refused = parents::refusal(set, gateway, own.refused.is_none(), labels.as_deref());
         // What is refused stands in nobody's way.
         let problems = if refused.is_some() { Held::default().add(&set.listeners) } else { held.add(&set.listeners) };
-        ParentState::of_set(set, refused, problems, found)
+        ParentState::of_set(&common, set, problems, refused)
     });
     let mut sets: Vec<ParentState> = sets.collect();
     let all = std::iter::once(&mut own).chain(&mut sets);
@@ -233,7 +260,7 @@ fn refusal(gateway: &GatewayFact, class_accepted: bool) -> Option<(Reason, Name)
         let message = format!("spec.infrastructure.parametersRef: {parameters} is not supported; remove it");
         return Some((Reason::InvalidParameters, message.into()));
     }
-    let address = gateway.addresses.iter().find(|address| address.kind != "IPAddress" && address.kind != "Hostname")?;
+    let address = addresses::unsupported(gateway)?;
     let message = format!("spec.addresses: type {} is not supported; use IPAddress or Hostname", address.kind);
     Some((Reason::UnsupportedAddress, message.into()))
 }

@@ -9,21 +9,22 @@
 //! epoch and in any order of events, is what the joins are tested for.
 
 use differential_dataflow::input::InputSession;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    BackendRef, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, ListenerKey,
-    ListenerSetFact, Millis, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind,
-    SecretFact, ServiceFact, SliceFact,
+    AddressRange, BackendRef, BundleFact, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind,
+    ListenerKey, ListenerSetFact, Millis, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey,
+    RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 use timely::dataflow::Scope;
 use timely::dataflow::operators::probe::Handle as ProbeHandle;
 use timely::worker::Worker;
 
+mod addresses;
 mod assemble;
 mod attach;
+mod authorities;
 mod backends;
 mod certificates;
 mod edges;
@@ -44,6 +45,8 @@ mod speech;
 mod status;
 mod streams;
 
+pub use addresses::Bind;
+use addresses::Terms;
 use attach::Attachment;
 use backends::Resolution;
 use edges::Edges;
@@ -63,6 +66,8 @@ pub struct Config {
     pub controller: Name,
     /// What listeners bind to.
     pub bind: Bind,
+    /// Addresses that Gateways may have. With none of them nobody says so, and what a Gateway asks for stays undecided.
+    pub usable: Vec<AddressRange>,
     /// How long an entry may keep its previous form when its target changes to one without a usable endpoint, in
     /// milliseconds, unless its route says otherwise; none holds nothing, whatever routes say, and costs nothing.
     pub hold: Option<Millis>,
@@ -74,29 +79,12 @@ impl Config {
     /// The whole dataflow, for the classes of this controller.
     #[must_use]
     pub fn new(controller: Name) -> Self {
-        Config { controller, bind: Bind::default(), hold: None, cut: None }
+        Config { controller, bind: Bind::default(), usable: Vec::new(), hold: None, cut: None }
     }
-}
 
-/// What listeners bind to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Bind {
-    /// Every address of the machine that the proxy runs on: it has the machine for itself, as in a container.
-    #[default]
-    All,
-    /// The addresses of `spec.addresses`; every one if there are none. For several proxies on one machine.
-    Own,
-}
-
-impl Bind {
-    fn addresses(self, gateway: &GatewayFact) -> Vec<Name> {
-        let own = gateway.addresses.iter().filter(|address| address.kind == "IPAddress");
-        let own: Vec<Name> = own.filter_map(|address| address.value.clone()).collect();
-        match self {
-            Bind::Own if !own.is_empty() => own,
-            Bind::Own | Bind::All => vec!["0.0.0.0".into()],
-        }
+    /// By what is decided on addresses.
+    fn terms(&self) -> Terms {
+        Terms { bind: self.bind, usable: self.usable.clone() }
     }
 }
 
@@ -114,13 +102,14 @@ pub struct Inputs {
     services: InputSession<Epoch, Arc<ServiceFact>, isize>,
     slices: InputSession<Epoch, Arc<SliceFact>, isize>,
     secrets: InputSession<Epoch, Arc<SecretFact>, isize>,
+    bundles: InputSession<Epoch, Arc<BundleFact>, isize>,
     findings: InputSession<Epoch, (ObjectKey, Finding), isize>,
     /// The time, where something depends on it.
     clock: Option<Clock>,
 }
 
 /// What the inputs hold, within the dataflow.
-struct Collections<'s> {
+struct Given<'s> {
     classes: Rows<'s, ClassFact>,
     gateways: Rows<'s, Arc<GatewayFact>>,
     sets: Rows<'s, Arc<ListenerSetFact>>,
@@ -130,12 +119,13 @@ struct Collections<'s> {
     services: Rows<'s, Arc<ServiceFact>>,
     slices: Rows<'s, Arc<SliceFact>>,
     secrets: Rows<'s, Arc<SecretFact>>,
+    bundles: Rows<'s, Arc<BundleFact>>,
     findings: Rows<'s, FindingRow>,
 }
 
 impl Inputs {
-    fn collections<'s>(&mut self, scope: Scope<'s, Epoch>) -> Collections<'s> {
-        Collections {
+    fn given<'s>(&mut self, scope: Scope<'s, Epoch>) -> Given<'s> {
+        Given {
             classes: self.classes.to_collection(scope),
             gateways: self.gateways.to_collection(scope),
             sets: self.sets.to_collection(scope),
@@ -145,6 +135,7 @@ impl Inputs {
             services: self.services.to_collection(scope),
             slices: self.slices.to_collection(scope),
             secrets: self.secrets.to_collection(scope),
+            bundles: self.bundles.to_collection(scope),
             findings: self.findings.to_collection(scope),
         }
     }
@@ -160,6 +151,7 @@ impl Inputs {
             services: InputSession::new(),
             slices: InputSession::new(),
             secrets: InputSession::new(),
+            bundles: InputSession::new(),
             findings: InputSession::new(),
             clock,
         }
@@ -177,6 +169,7 @@ impl Inputs {
             Fact::Service(service) => self.services.update(service, diff),
             Fact::Slice(slice) => self.slices.update(slice, diff),
             Fact::Secret(secret) => self.secrets.update(secret, diff),
+            Fact::Bundle(bundle) => self.bundles.update(bundle, diff),
             Fact::Finding(object, finding) => self.findings.update((object, finding), diff),
         }
     }
@@ -193,7 +186,7 @@ impl Inputs {
         macro_rules! advance {
             ($($input:ident)*) => { $( self.$input.advance_to(epoch); self.$input.flush(); )* };
         }
-        advance!(classes gateways sets routes grants namespaces services slices secrets findings);
+        advance!(classes gateways sets routes grants namespaces services slices secrets bundles findings);
         self.clock.iter_mut().for_each(|clock| clock.advance_to(epoch));
     }
 }
@@ -204,21 +197,23 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
     let holds = clock.is_some();
     let mut inputs = Inputs::new(clock);
     let probe = ProbeHandle::new();
-    let (controller, bind) = (config.controller.clone(), config.bind);
+    let (controller, terms) = (config.controller.clone(), config.terms());
     let edges = Edges { cut: config.cut.clone() };
     worker.dataflow_named::<Epoch, _, _>("tidegate", |scope| {
-        let Collections { classes, gateways, sets, routes, grants, namespaces, services, slices, secrets, findings } =
-            inputs.collections(scope);
+        let Given { classes, gateways, sets, routes, grants, namespaces, services, slices, secrets, bundles, findings } =
+            inputs.given(scope);
         let ticks = inputs.clock.as_mut().map(|clock| clock.ticks(scope));
 
         // What the references of Gateways, ListenerSets and routes lead to.
         let candidates = gateways::candidates(&edges, controller.clone(), classes.clone(), gateways);
-        let to_certificates = certificate_asks(&edges, candidates.clone(), sets.clone());
-        let to_backends = routes.clone().flat_map(|route| backends::asks(&route));
-        let asks = to_certificates.map(Ask::Certificate).concat(to_backends.map(Ask::Backend));
+        let to_certificates = certificate_asks(&edges, candidates.clone(), sets.clone()).map(Ask::Certificate);
+        let to_authorities = candidates.clone().flat_map(|candidate| authorities::asks(&candidate)).map(Ask::Authority);
+        let to_backends = routes.clone().flat_map(|route| backends::asks(&route)).map(Ask::Backend);
+        let asks = to_certificates.concat(to_authorities).concat(to_backends);
         let asks = references::permitted(&edges, asks, grants.clone());
         let certificates =
             certificates::resolutions(&edges, asks.clone().flat_map(references::to_certificate), secrets);
+        let authorities = authorities::resolutions(&edges, asks.clone().flat_map(references::to_authority), bundles);
         let resolutions = backends::resolutions(&edges, asks.flat_map(references::to_backend), services.clone());
 
         // In which namespaces what shall attach to something stands.
@@ -232,7 +227,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
 
         // Gateways of our classes with their ListenerSets, and the verdict on their listeners.
         let sets = labels::of_sets(sets, labels.clone());
-        let verdicts = gateways::judge(&edges, candidates, sets, certificates);
+        let verdicts = gateways::judge(&edges, terms, candidates, sets, certificates, authorities);
         let ours = edges.carry("verdicts to Gateways of ours", verdicts.clone()).flat_map(gateways::ours);
 
         // Which listeners take which route, for which hosts.
@@ -249,7 +244,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
 
         // Sockets, and the clusters that their streams use.
         let streams = lowered.clone().flat_map(streams::wanted);
-        let frames = ours.clone().flat_map(move |state| sockets::frames(&state, bind));
+        let frames = ours.clone().flat_map(|state| sockets::frames(&state));
         let sockets = sockets::sockets(&edges, frames, streams);
         let streamed = edges.carry("clusters of sockets", sockets.clone().flat_map(sockets::used));
 
@@ -386,6 +381,7 @@ fn other_finding((object, finding): FindingRow) -> Option<(ObjectKey, OtherInput
         | Kind::Namespace
         | Kind::Service
         | Kind::EndpointSlice
-        | Kind::Secret => Some((object, OtherInput::Finding(finding))),
+        | Kind::Secret
+        | Kind::ConfigMap => Some((object, OtherInput::Finding(finding))),
     }
 }

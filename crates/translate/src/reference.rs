@@ -7,6 +7,7 @@
 use crate::Config;
 use crate::assemble::{self, Domain};
 use crate::attach::{self, Attachment};
+use crate::authorities;
 use crate::backends::{self, BackendAsk, Resolution};
 use crate::certificates::{self, CertificateAsk};
 use crate::endpoints;
@@ -23,8 +24,8 @@ use crate::streams::{SocketKey, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, ListenerKey, ListenerSetFact, Millis, Name, NamespaceFact,
-    NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
+    BundleFact, ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, ListenerKey, ListenerSetFact, Millis, Name,
+    NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 
@@ -45,6 +46,7 @@ struct Facts<'f> {
     services: BTreeMap<&'f NamespacedName, &'f ServiceFact>,
     slices: Vec<&'f SliceFact>,
     secrets: BTreeMap<&'f NamespacedName, &'f SecretFact>,
+    bundles: BTreeMap<&'f NamespacedName, &'f BundleFact>,
     findings: Vec<(&'f ObjectKey, &'f Finding)>,
 }
 
@@ -62,6 +64,7 @@ impl<'f> Facts<'f> {
                 Fact::Service(service) => drop(sorted.services.insert(&service.name, service)),
                 Fact::Slice(slice) => sorted.slices.push(slice),
                 Fact::Secret(secret) => drop(sorted.secrets.insert(&secret.name, secret)),
+                Fact::Bundle(bundle) => drop(sorted.bundles.insert(&bundle.name, bundle)),
                 Fact::Finding(object, finding) => sorted.findings.push((object, finding)),
             }
         }
@@ -121,7 +124,7 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
     }
     rows.extend(wanted.statuses.into_iter().map(|(object, status)| Row::Status(object, status)));
     rows.extend(wanted.held.into_iter().map(|held| Row::Held(Arc::new(held))));
-    for ((gateway, socket), frame) in ours.iter().flat_map(|state| sockets::frames(state, config.bind)) {
+    for ((gateway, socket), frame) in ours.iter().flat_map(|state| sockets::frames(state)) {
         let of_socket = streams.get(&(gateway.clone(), socket)).into_iter().flatten();
         let of_socket: Vec<&Stream> = of_socket.map(|stream| &**stream).collect();
         for output in sockets::assemble(socket, &frame, &of_socket) {
@@ -178,6 +181,7 @@ fn ours(verdict: &Verdict) -> Option<&GatewayState> {
 
 /// The verdict on each Gateway that is ours, and on the ListenerSets that name it.
 fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verdict> {
+    let terms = config.terms();
     let mut parts: BTreeMap<NamespacedName, Vec<Part>> = BTreeMap::new();
     let mut asks: Vec<CertificateAsk> = Vec::new();
     for gateway in &facts.gateways {
@@ -185,7 +189,14 @@ fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verd
         let class = gateways::class_state(&config.controller, class);
         let Some((name, candidate)) = gateways::candidate(gateway, &class) else { continue };
         asks.extend(certificates::asks_of_gateway(gateway));
-        parts.entry(name).or_default().push(Part::Candidate(candidate));
+        let asked = (name.clone(), candidate);
+        let parts = parts.entry(name).or_default();
+        for ask in authorities::asks(&asked) {
+            let permitted = is_permitted(facts, &Ask::Authority(ask.clone()));
+            let found = authorities::resolve(&ask.target, permitted, facts.bundles.get(&ask.target.name).copied());
+            parts.push(Part::Authority(ask.target, found));
+        }
+        parts.push(Part::Candidate(asked.1));
     }
     for set in &facts.sets {
         asks.extend(certificates::asks_of_set(set));
@@ -197,7 +208,7 @@ fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verd
         let found = certificates::resolve(&ask.target, permitted, facts.secrets.get(&ask.target.name).copied());
         parts.entry(ask.gateway).or_default().push(Part::Certificate(ask.owner, ask.target, found));
     }
-    parts.into_iter().filter_map(|(name, parts)| Some((name, gateways::verdict(parts.iter())?))).collect()
+    parts.into_iter().filter_map(|(name, parts)| Some((name, gateways::verdict(&terms, parts.iter())?))).collect()
 }
 
 fn attachments(facts: &Facts<'_>, verdicts: &BTreeMap<NamespacedName, Verdict>) -> BTreeMap<RouteKey, Vec<Attachment>> {

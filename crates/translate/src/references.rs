@@ -3,6 +3,7 @@
 //! Within a namespace always; into another one only if a ReferenceGrant there permits it. What a reference leads to is
 //! decided elsewhere, by the kind of what it names.
 
+use crate::authorities::AuthorityAsk;
 use crate::backends::BackendAsk;
 use crate::certificates::CertificateAsk;
 use crate::edges::Edges;
@@ -17,6 +18,8 @@ pub(crate) enum Ask {
     Backend(BackendAsk),
     /// From a Gateway or ListenerSet to a certificate.
     Certificate(CertificateAsk),
+    /// From a Gateway to CA certificates for its clients.
+    Authority(AuthorityAsk),
 }
 
 impl Ask {
@@ -25,6 +28,7 @@ impl Ask {
         match self {
             Ask::Backend(ask) => (ask.route.kind.kind(), ask.route.name.namespace()),
             Ask::Certificate(ask) => (ask.owner.kind, ask.owner.name.namespace()),
+            Ask::Authority(ask) => (Kind::Gateway, ask.gateway.namespace()),
         }
     }
 
@@ -33,6 +37,7 @@ impl Ask {
         match self {
             Ask::Backend(ask) => (&ask.target.group_kind, &ask.target.name),
             Ask::Certificate(ask) => (&ask.target.group_kind, &ask.target.name),
+            Ask::Authority(ask) => (&ask.target.group_kind, &ask.target.name),
         }
     }
 
@@ -103,7 +108,7 @@ pub(crate) fn permitted<'s>(edges: &Edges, asks: Rows<'s, Ask>, grants: Rows<'s,
 pub(crate) fn to_backend((ask, permitted): (Ask, bool)) -> Option<(BackendAsk, bool)> {
     match ask {
         Ask::Backend(ask) => Some((ask, permitted)),
-        Ask::Certificate(_) => None,
+        Ask::Certificate(_) | Ask::Authority(_) => None,
     }
 }
 
@@ -111,6 +116,14 @@ pub(crate) fn to_backend((ask, permitted): (Ask, bool)) -> Option<(BackendAsk, b
 pub(crate) fn to_certificate((ask, permitted): (Ask, bool)) -> Option<(CertificateAsk, bool)> {
     match ask {
         Ask::Certificate(ask) => Some((ask, permitted)),
-        Ask::Backend(_) => None,
+        Ask::Backend(_) | Ask::Authority(_) => None,
+    }
+}
+
+/// The references to CA certificates for clients.
+pub(crate) fn to_authority((ask, permitted): (Ask, bool)) -> Option<(AuthorityAsk, bool)> {
+    match ask {
+        Ask::Authority(ask) => Some((ask, permitted)),
+        Ask::Backend(_) | Ask::Certificate(_) => None,
     }
 }

@@ -3,7 +3,6 @@
 //! way of their own to Envoy; streams have none, so a change of theirs changes the listener, and in it only the chain of
 //! their host.
 
-use crate::Bind;
 use crate::edges::Edges;
 use crate::gateways::GatewayState;
 use crate::lookup::Rows;
@@ -32,25 +31,28 @@ struct Door {
     speech: Speech,
     /// Names of the secrets with its certificates.
     certificates: Vec<Name>,
+    /// How its clients are validated, if they are.
+    clients: Option<ir::ClientValidation>,
     /// Whether it is served. If not, it only claims its hostname.
     open: bool,
 }
 
 /// The sockets of a Gateway: one for each port at which something is served.
-pub(crate) fn frames(state: &GatewayState, bind: Bind) -> Vec<(SocketKey, Arc<Frame>)> {
+pub(crate) fn frames(state: &GatewayState) -> Vec<(SocketKey, Arc<Frame>)> {
     let mut sockets: BTreeMap<Socket, Vec<Door>> = BTreeMap::new();
-    for (listener, own) in state.listeners().filter(|(listener, _)| listener.claims) {
+    for (listener, own, clients) in state.listeners().filter(|(listener, ..)| listener.claims) {
         let Some(socket) = listener.socket() else { continue };
         sockets.entry(socket).or_default().push(Door {
             listener: listener.key.clone(),
             hostname: listener.hostname.clone(),
             speech: listener.speech,
             certificates: own.served.iter().map(|(name, _)| name.clone()).collect(),
+            clients: clients.validation.clone(),
             open: listener.usable,
         });
     }
     sockets.retain(|_, doors| doors.iter().any(|door| door.open));
-    let frame = |doors| Arc::new(Frame { addresses: bind.addresses(&state.fact), doors });
+    let frame = |doors| Arc::new(Frame { addresses: state.own.addresses.bound.clone(), doors });
     sockets.into_iter().map(|(socket, doors)| ((state.fact.name.clone(), socket), frame(doors))).collect()
 }
 
@@ -121,6 +123,7 @@ fn requests(socket: Socket, frame: &Frame) -> ir::Chain {
         hostname: Hostname::any(),
         to: Way::Requests(table_name(socket, &Hostname::any())),
         certificates: Vec::new(),
+        clients: None,
         listeners: open.map(|door| door.listener.clone()).collect(),
     }
 }
@@ -129,14 +132,12 @@ fn requests(socket: Socket, frame: &Frame) -> ir::Chain {
 fn chains(socket: Socket, frame: &Frame, served: &BTreeMap<(&ListenerKey, &Hostname), &Stream>) -> Vec<ir::Chain> {
     let mut chains = Vec::new();
     let mut enter = |door: &Door, hostname: &Hostname, to: Way| {
+        let terminates = door.open && door.speech.needs_certificate();
         chains.push(ir::Chain {
             hostname: hostname.clone(),
             to,
-            certificates: if door.open && door.speech.needs_certificate() {
-                door.certificates.clone()
-            } else {
-                Vec::new()
-            },
+            certificates: if terminates { door.certificates.clone() } else { Vec::new() },
+            clients: door.clients.clone().filter(|_| terminates),
             listeners: vec![door.listener.clone()],
         });
     };

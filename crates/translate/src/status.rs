@@ -1,19 +1,22 @@
 //! Derived status, from the same rows as traffic.
 
+use crate::addresses::is_refusal;
 use crate::attach::{Attachment, Outcome};
 use crate::backends::{Resolution, mirrors};
-use crate::gateways::{Certificates, GatewayState, ListenerProblem, ListenerState, ParentState, Verdict, sentence};
+use crate::gateways::{
+    Certificates, Clients, GatewayState, ListenerProblem, ListenerState, ParentState, Verdict, sentence,
+};
 use crate::lookup::Rows;
 use crate::lower::{Refusal, RouteParts, refused, refused_filters};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
     AllowedNamespaces, ClassFact, Condition, ConditionType, DerivedStatus, Finding, Kind, ListenerSetFact,
     ListenerStatus, Name, NamespacedName, ObjectKey, ParentStatus, RETARGET_HOLD, Reason, StatusBody,
 };
 
-use ConditionType::{Accepted, Conflicted, PartiallyInvalid, Programmed, ResolvedRefs};
+use ConditionType::{Accepted, Conflicted, InsecureFrontendValidationMode, PartiallyInvalid, Programmed, ResolvedRefs};
 
 /// Status of a route towards each parent that is ours, and everything there is to say about it. None if there is
 /// nothing to say.
@@ -221,7 +224,12 @@ pub(crate) fn parent_status<'i>(
     let (state, body) = match verdict {
         Some(ParentInput::Gateway(state, attached_sets)) => {
             let (conditions, listeners) = (gateway_conditions(state), listener_statuses(state, &attached));
-            (state, StatusBody::Gateway { conditions, listeners, attached_sets: *attached_sets })
+            let mut addresses = Vec::new();
+            if state.refused.is_none() {
+                addresses.clone_from(&state.addresses.own);
+                findings.extend(state.addresses.lacking.iter().cloned());
+            }
+            (state, StatusBody::Gateway { conditions, addresses, listeners, attached_sets: *attached_sets })
         }
         Some(ParentInput::ListenerSet(gateway, state)) => {
             let (conditions, listeners) = (set_conditions(state), listener_statuses(state, &attached));
@@ -239,6 +247,11 @@ pub(crate) fn parent_status<'i>(
     };
     findings.extend(state.findings.iter().cloned());
     findings.extend(state.certificates.iter().flat_map(|own| own.failed.iter().chain(&own.remarks)).cloned());
+    if key.kind == Kind::Gateway {
+        // Listeners of one port have theirs in common, and they stand in the Gateway.
+        let authorities: BTreeSet<&Finding> = state.clients.iter().flat_map(|clients| &clients.failed).collect();
+        findings.extend(authorities.into_iter().cloned());
+    }
     Some(DerivedStatus { generation: state.generation, body, findings })
 }
 
@@ -254,7 +267,26 @@ fn gateway_conditions(state: &ParentState) -> Vec<Condition> {
     } else {
         Condition::yes(Accepted, Reason::ListenersNotValid, "some listeners are not valid; their conditions say why")
     };
-    vec![accepted, Condition::yes(Programmed, Reason::Programmed, "the configuration is sealed for the proxies")]
+    let insecure = state.insecure.then(|| {
+        let message =
+            "spec.tls.frontend: clients pass without a valid certificate; use AllowValidOnly unless it is tried out";
+        Condition::yes(InsecureFrontendValidationMode, Reason::ConfigurationChanged, message)
+    });
+    [accepted, programmed(state, Reason::AddressNotUsable)].into_iter().chain(insecure).collect()
+}
+
+/// Whether an accepted Gateway or ListenerSet is programmed: the Gateway must have all the addresses that it asks for, else
+/// it is not, for this reason.
+fn programmed(state: &ParentState, reason: Reason) -> Condition {
+    let lacking = &state.addresses.lacking;
+    let refused: Vec<Finding> = lacking.iter().filter(|finding| is_refusal(finding)).cloned().collect();
+    if !refused.is_empty() {
+        return Condition::no(Programmed, reason, sentence(&refused));
+    }
+    if !lacking.is_empty() {
+        return Condition::unknown(Programmed, Reason::Pending, sentence(lacking));
+    }
+    Condition::yes(Programmed, Reason::Programmed, "the configuration is sealed for the proxies")
 }
 
 /// Unlike a Gateway, a ListenerSet of which nothing can be served is not accepted for that.
@@ -282,13 +314,13 @@ fn set_conditions(state: &ParentState) -> Vec<Condition> {
     } else {
         Condition::yes(Accepted, not_valid, "some listeners cannot be served; their conditions say why")
     };
-    vec![accepted, Condition::yes(Programmed, Reason::Programmed, "the configuration is sealed for the proxies")]
+    vec![accepted, programmed(state, Reason::ParentNotProgrammed)]
 }
 
 /// Status of the listeners of one object; `attached` counts the routes of each.
 fn listener_statuses(state: &ParentState, attached: &BTreeMap<&Name, u32>) -> Vec<ListenerStatus> {
-    let listeners = state.listeners.iter().zip(&*state.certificates);
-    let status = |(listener, own): (&ListenerState, &Certificates)| {
+    let listeners = state.listeners.iter().zip(state.certificates.iter().zip(&*state.clients));
+    let status = |(listener, own): (&ListenerState, (&Certificates, &Clients))| {
         listener_status(state, listener, own, attached.get(&listener.key.name).copied().unwrap_or(0))
     };
     listeners.map(status).collect()
@@ -297,7 +329,7 @@ fn listener_statuses(state: &ParentState, attached: &BTreeMap<&Name, u32>) -> Ve
 fn listener_status(
     state: &ParentState,
     listener: &ListenerState,
-    own: &Certificates,
+    (own, clients): (&Certificates, &Clients),
     attached_routes: u32,
 ) -> ListenerStatus {
     let (accepted, conflicted) = match listener.problem {
@@ -310,6 +342,14 @@ fn listener_status(
                 Accepted,
                 Reason::UnsupportedProtocol,
                 "the protocol is not supported; use HTTP, HTTPS, TLS, TCP or UDP",
+            ),
+            Condition::no(Conflicted, Reason::NoConflicts, "no other listener stands in its way"),
+        ),
+        Some(ListenerProblem::NoAuthority) => (
+            Condition::no(
+                Accepted,
+                Reason::NoValidCACertificate,
+                "there is no CA to validate clients by; see ResolvedRefs",
             ),
             Condition::no(Conflicted, Reason::NoConflicts, "no other listener stands in its way"),
         ),
@@ -326,6 +366,9 @@ fn listener_status(
         (false, Some(_)) if listener.problem.is_none() => {
             Condition::no(Programmed, Reason::Invalid, format!("the {} is not accepted", state.key.kind))
         }
+        (false, None) if listener.problem.is_none() && state.addresses.bound.is_empty() => {
+            Condition::no(Programmed, Reason::Invalid, "no address of the Gateway can be used")
+        }
         (false, None) if listener.problem.is_none() && listener.speech.needs_certificate() && own.served.is_empty() => {
             Condition::no(Programmed, Reason::Invalid, "there is no certificate to serve; see ResolvedRefs")
         }
@@ -334,7 +377,7 @@ fn listener_status(
             Condition::no(Programmed, reason, "the listener is not served")
         }
     };
-    let resolved = listener_resolved(listener, own);
+    let resolved = listener_resolved(listener, own, clients);
     ListenerStatus {
         name: listener.key.name.clone(),
         supported_kinds: listener.kinds.clone(),
@@ -343,9 +386,10 @@ fn listener_status(
     }
 }
 
-fn listener_resolved(listener: &ListenerState, own: &Certificates) -> Condition {
-    if let Some(first) = own.failed.first() {
-        return Condition::no(ResolvedRefs, first.reason, sentence(&own.failed));
+fn listener_resolved(listener: &ListenerState, own: &Certificates, clients: &Clients) -> Condition {
+    let failed: Vec<Finding> = own.failed.iter().chain(&clients.failed).cloned().collect();
+    if let Some(first) = failed.first() {
+        return Condition::no(ResolvedRefs, first.reason, sentence(&failed));
     }
     if listener.bad_kinds.is_empty() {
         return Condition::yes(ResolvedRefs, Reason::ResolvedRefs, "every reference resolves");

@@ -1,6 +1,7 @@
 //! A small cluster that changes at random. Names come from small pools, so that references hit, miss, dangle, cross
 //! namespaces and are taken up again after a deletion; every pair of kinds that can refer to each other does.
 
+mod policies;
 mod streams;
 
 use crate::random::Random;
@@ -22,8 +23,17 @@ const SERVICES: [&str; 3] = ["cart", "web", "api"];
 const SLICES: [&str; 4] = ["s1", "s2", "s3", "s4"];
 const GRANTS: [&str; 2] = ["g1", "g2"];
 const SECRETS: [&str; 2] = ["cert", "other-cert"];
+const BUNDLES: [&str; 2] = ["ca", "other-ca"];
 const HOSTS: [&str; 7] =
     ["", "*.example.com", "*.dev.example.com", "t.dev.example.com", "www.example.com", "example.com", "*.com"];
+const ADDRESSES: [&str; 6] = [
+    "IPAddress 10.0.0.1",
+    "IPAddress 10.0.0.2",
+    "IPAddress 10.9.9.9",
+    "IPAddress",
+    "Hostname a.com",
+    "example.com/odd x",
+];
 const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/a/", "/c"];
 
 /// The cluster as it stands.
@@ -163,6 +173,7 @@ impl World {
             Kind::Service => service(&mut self.random),
             Kind::EndpointSlice => slice(&mut self.random),
             Kind::Secret => secret(&mut self.random),
+            Kind::ConfigMap => policies::bundle(&mut self.random),
         };
         let mut metadata = json!({"name": key.name.name(), "generation": generation});
         if !key.kind.is_cluster_scoped() {
@@ -229,6 +240,7 @@ fn keys() -> Vec<ObjectKey> {
         all(Kind::EndpointSlice, &SLICES);
         all(Kind::ReferenceGrant, &GRANTS);
         all(Kind::Secret, &SECRETS);
+        all(Kind::ConfigMap, &BUNDLES);
     }
     keys.push(ObjectKey::new(Kind::Namespace, "", "annex"));
     keys.extend(SECRETS.map(|name| ObjectKey::new(Kind::Secret, "annex", name)));
@@ -257,7 +269,48 @@ fn gateway(random: &mut Random) -> Value {
             _ => json!({"from": "All"}),
         }});
     }
+    if random.chance(25) {
+        // Different ones, as an API server wants it; what can be used of them is for the controller to say.
+        let (first, second) = (random.below(ADDRESSES.len()), 1 + random.below(ADDRESSES.len() - 1));
+        let addresses = (0..1 + random.below(2)).map(|index| ADDRESSES[(first + index * second) % ADDRESSES.len()]);
+        spec["addresses"] = addresses.map(address).collect();
+    }
+    if random.chance(25) {
+        spec["tls"] = json!({"frontend": frontend(random)});
+    }
     json!({"spec": spec})
+}
+
+/// How clients are validated.
+fn frontend(random: &mut Random) -> Value {
+    let mut own = |chance: usize| {
+        if !random.chance(chance) {
+            return json!({});
+        }
+        let authorities: Vec<Value> = (0..1 + random.below(2)).map(|_| authority(random)).collect();
+        let mode = random.pick(&["AllowValidOnly", "AllowValidOnly", "AllowInsecureFallback"]);
+        json!({"validation": {"caCertificateRefs": authorities, "mode": mode}})
+    };
+    let default = own(70);
+    let port = json!({"port": 8443, "tls": own(70)});
+    if random.chance(40) { json!({"default": default, "perPort": [port]}) } else { json!({"default": default}) }
+}
+
+fn authority(random: &mut Random) -> Value {
+    let kind = if random.chance(90) { "ConfigMap" } else { "Secret" };
+    let mut authority = json!({"group": "", "kind": kind, "name": random.pick(&BUNDLES)});
+    if random.chance(25) {
+        authority["namespace"] = json!(random.pick(&NAMESPACES));
+    }
+    authority
+}
+
+/// `type value`, or a type alone.
+fn address(text: &str) -> Value {
+    match text.split_once(' ') {
+        Some((kind, value)) => json!({"type": kind, "value": value}),
+        None => json!({"type": text}),
+    }
 }
 
 /// Listeners for some Gateway; most want what one of its own or of another ListenerSet wants too.
@@ -472,9 +525,14 @@ fn backend(random: &mut Random) -> Value {
 
 fn grant(random: &mut Random) -> Value {
     let certificates = random.chance(30);
-    let mut to = json!({"group": "", "kind": if certificates { "Secret" } else { "Service" }});
+    let (to_kind, names): (&str, &[&str]) = match (certificates, random.chance(60)) {
+        (true, true) => ("Secret", &SECRETS),
+        (true, false) => ("ConfigMap", &BUNDLES),
+        (false, _) => ("Service", &SERVICES),
+    };
+    let mut to = json!({"group": "", "kind": to_kind});
     if random.chance(50) {
-        to["name"] = json!(if certificates { random.pick(&SECRETS) } else { random.pick(&SERVICES) });
+        to["name"] = json!(random.pick(names));
     }
     let kind = match (random.chance(85), certificates) {
         (true, true) => *random.pick(&["Gateway", "ListenerSet"]),

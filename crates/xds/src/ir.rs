@@ -44,8 +44,19 @@ pub struct Chain {
     pub to: Way,
     /// Names of the secrets with its certificates, which come by SDS; none where TLS is not terminated.
     pub certificates: Vec<Name>,
+    /// How clients are validated where TLS is terminated; none: they are not asked for a certificate.
+    pub clients: Option<ClientValidation>,
     /// The listeners of the Gateway and of its ListenerSets that it is made of. Nothing that Envoy is told.
     pub listeners: Vec<ListenerKey>,
+}
+
+/// How clients are validated that open a TLS connection.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ClientValidation {
+    /// CA certificates in PEM, of which one must have signed the client's.
+    pub authorities: Name,
+    /// Whether only clients with a valid certificate pass. If not, they are asked for one and pass whatever they show.
+    pub required: bool,
 }
 
 /// Where what comes in goes.

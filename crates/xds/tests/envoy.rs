@@ -77,6 +77,7 @@ fn listener(port: u16) -> Value {
         hostname: Hostname::any(),
         to: Way::Requests("http".into()),
         certificates: Vec::new(),
+        clients: None,
         listeners: Vec::new(),
     }];
     let addresses = vec!["127.0.0.1".into()];

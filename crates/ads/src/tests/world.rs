@@ -110,12 +110,14 @@ impl World {
         let certificates = self.secrets.keys().map(Name::from).collect();
         let listeners = vec![ListenerKey::of_gateway(&NamespacedName::parse(GATEWAY), listener)];
         let to = ir::Way::Requests(Name::from(table));
-        let mut chains = vec![ir::Chain { hostname: Hostname::any(), to, certificates, listeners: listeners.clone() }];
+        let (hostname, clients) = (Hostname::any(), None);
+        let mut chains = vec![ir::Chain { hostname, to, certificates, clients, listeners: listeners.clone() }];
         if let Some(direct) = self.direct.get(listener) {
             let shares = direct.iter().map(|cluster| ir::Share { cluster: Name::from(cluster), weight: 1 }).collect();
             let id = Name::from(format!("TLSRoute shop/{listener} rule 0"));
             let to = ir::Way::Stream(ir::Stream { id, shares });
-            chains.push(ir::Chain { hostname: Hostname::new("s.example"), to, certificates: Vec::new(), listeners });
+            let (hostname, certificates) = (Hostname::new("s.example"), Vec::new());
+            chains.push(ir::Chain { hostname, to, certificates, clients: None, listeners });
         }
         chains
     }

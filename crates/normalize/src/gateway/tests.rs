@@ -237,10 +237,73 @@ fn every_other_rule_of_a_gateway_can_be_broken() {
 fn what_is_not_supported_but_opens_nothing_is_a_remark() {
     let table = [
         ("/spec/defaultScope", json!("All"), "spec.defaultScope", "not supported"),
-        ("/spec/tls", json!({"backend": {}}), "spec.tls", "not supported"),
+        ("/spec/tls", json!({"backend": {}}), "spec.tls.backend", "not supported"),
     ];
     refuses(&base(), false, &table);
     for (pointer, value, ..) in table {
         assert_eq!(gateway(with(base(), pointer, value)).findings, []);
     }
+}
+
+#[test]
+fn clients_are_validated_by_port_or_by_default() {
+    let authority = |name: &str| json!({"group": "", "kind": "ConfigMap", "name": name});
+    let away = json!({"group": "a.b", "kind": "C", "name": "ca", "namespace": "other"});
+    let validation = json!({"caCertificateRefs": [authority("ca"), away], "mode": "AllowInsecureFallback"});
+    let tls = json!({"frontend": {
+        "default": {"validation": {"caCertificateRefs": [authority("ca")]}},
+        "perPort": [{"port": 8443, "tls": {"validation": validation}}, {"port": 9443, "tls": {}}],
+    }});
+    let frontend = gateway(with(base(), "/spec/tls", tls)).frontend.clone();
+    let default = frontend.of_port(443).unwrap();
+    assert_eq!((&*default.field, default.insecure), ("spec.tls.frontend.default.validation", false));
+    assert_eq!((default.authorities.len(), default.authorities[0].name.as_str()), (1, "shop/ca"));
+    let own = frontend.of_port(8443).unwrap();
+    assert_eq!((&*own.field, own.insecure), ("spec.tls.frontend.perPort[0].tls.validation", true));
+    assert_eq!(own.authorities[1].name.as_str(), "other/ca");
+    assert_eq!(own.authorities[1].group_kind, GroupKind::new("a.b", "C"));
+    assert_eq!(frontend.of_port(9443), None, "an entry of a port takes the place of the default");
+    assert_eq!(gateway(with(base(), "/spec/tls", json!({"frontend": {"default": {}}}))).frontend.of_port(443), None);
+}
+
+#[test]
+fn every_rule_of_the_validation_of_clients_can_be_broken() {
+    let validation = |references: Value| json!({"default": {"validation": {"caCertificateRefs": references}}});
+    let authority = json!({"group": "", "kind": "ConfigMap", "name": "ca"});
+    let lacks = |field: &str| {
+        let mut authority = authority.clone();
+        authority[field] = json!(null);
+        validation(json!([authority]))
+    };
+    let at = "/spec/tls/frontend";
+    let references = "spec.tls.frontend.default.validation.caCertificateRefs";
+    let of = |field: &str| format!("{references}[0].{field}");
+    let mode = json!({"default": {"validation": {"caCertificateRefs": [authority], "mode": "Any"}}});
+    let ports = |ports: Value| json!({"default": {}, "perPort": ports});
+    let many: Vec<Value> = (1..=65).map(|port| json!({"port": port, "tls": {}})).collect();
+    refuses(
+        &base(),
+        true,
+        &[
+            ("/spec/tls", json!([]), "spec.tls", "must be an object"),
+            (at, json!({}), "spec.tls.frontend.default", "is required"),
+            (at, validation(json!(null)), references, "is required"),
+            (at, validation(json!([])), references, "must not be empty"),
+            (at, validation(json!(vec![authority.clone(); 9])), references, "8 are allowed"),
+            (at, lacks("group"), &of("group"), "is required"),
+            (at, lacks("kind"), &of("kind"), "is required"),
+            (at, lacks("name"), &of("name"), "is required"),
+            (at, mode, "spec.tls.frontend.default.validation.mode", "AllowInsecureFallback; use one of them"),
+            (at, ports(json!([{"tls": {}}])), "spec.tls.frontend.perPort[0].port", "is required"),
+            (at, ports(json!([{"port": 0, "tls": {}}])), "spec.tls.frontend.perPort[0].port", "from 1 to 65535"),
+            (at, ports(json!([{"port": 443}])), "spec.tls.frontend.perPort[0].tls", "is required"),
+            (
+                at,
+                ports(json!([{"port": 443, "tls": {}}, {"port": 443, "tls": {}}])),
+                "spec.tls.frontend.perPort[1].port",
+                "is there twice",
+            ),
+            (at, ports(json!(many)), "spec.tls.frontend.perPort", "64 are allowed"),
+        ],
+    );
 }

@@ -5,6 +5,7 @@ use super::problem::Problem;
 use super::provenance::Provenance;
 use super::signals::{Request, SETTLE, Signals};
 use super::state::Admission;
+use super::unread::instead_of;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -218,7 +219,10 @@ impl Directory {
 
     fn publish(&mut self) {
         for kind in self.looker.manifests().take_unknown_kinds() {
-            tracing::info!(kind, "manifests of this kind are not read");
+            match instead_of(&kind) {
+                Some(advice) => tracing::warn!(kind, "manifests of this kind are not read: {advice}"),
+                None => tracing::info!(kind, "manifests of this kind are not read"),
+            }
         }
         let now = self.looker.problems();
         let before = self.problems.borrow().clone();

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::time::Duration;
-use tidegate_model::{NamespacedName, RETARGET_HOLD_MAX_MS};
+use tidegate_model::{AddressRange, NamespacedName, RETARGET_HOLD_MAX_MS};
 
 /// Reads a duration: a whole number with `ms`, `s` or `m`; a bare `0` is allowed.
 ///
@@ -64,6 +64,15 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "write IP:PORT, as in 127.0.0.1:18000, 0.0.0.0:18000 or [::1]:18000 (port 0 takes a free one)".to_owned()
     })
+}
+
+/// Reads a range of addresses.
+///
+/// # Errors
+///
+/// Says how one is written.
+pub fn address_range(text: &str) -> Result<AddressRange, String> {
+    text.parse()
 }
 
 /// Reads `NAMESPACE/NAME`.

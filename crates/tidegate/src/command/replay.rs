@@ -11,7 +11,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use tidegate_engine::{Bind, Config, ReplayReport};
 use tidegate_log::{Header, Reader};
-use tidegate_model::{Kind, Name};
+use tidegate_model::{AddressRange, Kind, Name};
 
 /// How many epochs pass between two notes of progress.
 const PROGRESS_EVERY: u64 = 256;
@@ -86,8 +86,10 @@ fn config(header: &Header, workers: usize) -> anyhow::Result<Config> {
     let unknown = |name: &str| format!("the log was recorded with a setting `{name}` that this version does not know");
     let bind: Option<Bind> = serde_json::from_value(setting("bind")).with_context(|| unknown("bind"))?;
     let hold = serde_json::from_value(setting("retarget-hold")).with_context(|| unknown("retarget-hold"))?;
+    let usable: Option<Vec<AddressRange>> =
+        serde_json::from_value(setting("usable-addresses")).with_context(|| unknown("usable-addresses"))?;
     let controller = Name::from(header.controller.as_str());
-    Ok(Config { controller, bind: bind.unwrap_or_default(), hold, workers })
+    Ok(Config { controller, bind: bind.unwrap_or_default(), usable: usable.unwrap_or_default(), hold, workers })
 }
 
 fn text(args: &ReplayArgs, header: &Header, report: &ReplayReport) -> String {

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidegate_ads::session::Sequencing;
-use tidegate_model::CONTROLLER_NAME;
+use tidegate_model::{AddressRange, CONTROLLER_NAME};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The shortest interval between two looks at a directory.
@@ -73,6 +73,11 @@ pub struct ControllerArgs {
     /// Controller name that a GatewayClass must carry to be ours
     #[arg(long, value_name = "NAME", default_value = CONTROLLER_NAME, value_parser = values::controller_name)]
     pub controller: String,
+
+    /// IP addresses that Gateways may have, as in 10.0.0.0/24,2001:db8::/64. A Gateway that asks for others is not
+    /// programmed, and one that names none gets the first. Without this flag, whether an address can be used is not known
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = values::address_range)]
+    pub usable_addresses: Vec<AddressRange>,
 
     /// How long a cluster stays after the last route that used it is gone, as in 500ms, 5s or 0
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
@@ -142,6 +147,7 @@ impl ControllerArgs {
             state_dir: self.state_dir,
             workers: self.workers,
             controller: self.controller,
+            usable_addresses: self.usable_addresses,
             grace: self.grace,
             drain,
             sequencing: Sequencing::default(),

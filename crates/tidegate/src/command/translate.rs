@@ -18,7 +18,7 @@ use clap::{Args, ValueEnum};
 use judge::Judgement;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use tidegate_model::{CONTROLLER_NAME, NamespacedName};
+use tidegate_model::{AddressRange, CONTROLLER_NAME, NamespacedName};
 use world::World;
 
 /// Errors that are listed on stderr; `--status` has all of them.
@@ -67,6 +67,11 @@ pub struct TranslateArgs {
     /// Form of the output [default: yaml, with --status text]
     #[arg(short, long, value_enum)]
     pub output: Option<Form>,
+
+    /// IP addresses that Gateways may have, as in 10.0.0.0/24,2001:db8::/64; without it, whether an address can be used is
+    /// not known
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = values::address_range)]
+    pub usable_addresses: Vec<AddressRange>,
 
     /// Controller name that a GatewayClass must carry to be ours
     #[arg(long, value_name = "NAME", default_value = CONTROLLER_NAME, value_parser = values::controller_name)]
@@ -122,7 +127,7 @@ pub fn run(args: &TranslateArgs) -> Result<(), Failure> {
     if args.output == Some(Form::Text) && !args.status {
         return Err(Failure::Usage("--output text is for --status: write yaml or json, or add --status".to_owned()));
     }
-    let world = World::derive(&args.dir, &args.controller)?;
+    let world = World::derive(&args.dir, &args.controller, &args.usable_addresses)?;
     let judgement = Judgement::of(&world);
     match (args.status, args.output) {
         (true, None | Some(Form::Text)) => print(&describe::text(&world, &judgement))?,

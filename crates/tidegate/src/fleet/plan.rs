@@ -207,7 +207,7 @@ mod tests {
     fn the_sockets_are_those_that_envoy_is_told_to_bind() {
         let hostname = tidegate_model::Hostname::any();
         let to = ir::Way::Requests("t".into());
-        let chains = vec![ir::Chain { hostname, to, certificates: Vec::new(), listeners: Vec::new() }];
+        let chains = vec![ir::Chain { hostname, to, certificates: Vec::new(), clients: None, listeners: Vec::new() }];
         let addresses = vec!["127.0.0.1".into(), "127.0.0.2".into()];
         let mut listener = ir::Listener { name: "l".into(), addresses, port: 8080, family: ir::Family::Http, chains };
         let both = BTreeSet::from([tcp("127.0.0.1:8080"), tcp("127.0.0.2:8080")]);

@@ -1,10 +1,10 @@
 //! What the certificate references of listeners lead to, listener by listener.
 
+use super::Found;
 use crate::certificates::Resolution;
 use crate::names::secret_name;
 use crate::speech::Speech;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use tidegate_model::{CertificateFact, CertificateRef, Finding, Hostname, ListenerFact, Name, ObjectKey, Reason};
 
 /// What became of a listener's certificate references.
@@ -17,9 +17,6 @@ pub(crate) struct Certificates {
     /// What else there is to say.
     pub(crate) remarks: Vec<Finding>,
 }
-
-/// What certificate references lead to: by the object that they stand in, and what they name.
-pub(super) type Found<'p> = BTreeMap<(&'p ObjectKey, &'p CertificateRef), &'p Resolution>;
 
 /// What the certificate references of a listener of `owner` lead to.
 pub(super) fn certificates(
@@ -36,7 +33,7 @@ pub(super) fn certificates(
     let targets = listener.tls.iter().flat_map(|tls| &tls.certificates);
     for (at, target) in targets.enumerate() {
         let field = format!("spec.listeners[{index}].tls.certificateRefs[{at}]");
-        match found.get(&(owner, target)) {
+        match found.certificates.get(&(owner, target)) {
             Some(Resolution::Found(certificate)) => {
                 own.remarks.extend(certificate_remarks(&field, &listener.hostname, target, certificate));
                 let served = (secret_name(&target.name), certificate.digest.clone());

@@ -24,7 +24,7 @@ pub(crate) struct ListenerState {
     /// Whether requests to its hostname are its own and no less specific listener's. A listener without a certificate
     /// that can be served still claims them: nothing answers them in its place.
     pub(crate) claims: bool,
-    /// Whether traffic is served: it is fit, and what it stands in is accepted.
+    /// Whether traffic is served: it is fit, what it stands in is accepted, and its Gateway has an address.
     pub(crate) usable: bool,
     /// Whether it could be served: no problem, some kind of route, and a certificate if it needs one.
     pub(crate) fit: bool,
@@ -32,20 +32,29 @@ pub(crate) struct ListenerState {
     pub(crate) narrower: Vec<Hostname>,
 }
 
+/// What a listener stands in.
+#[derive(Clone, Copy)]
+pub(super) struct Standing {
+    /// Whether that is accepted.
+    pub(super) accepted: bool,
+    /// Whether its Gateway has an address.
+    pub(super) reachable: bool,
+}
+
 impl ListenerState {
-    /// The verdict on a listener by itself. `accepted` says whether what it stands in is, `served` whether some
-    /// certificate can be served.
+    /// The verdict on a listener by itself. `served` says whether some certificate can be served.
     pub(super) fn new(
         key: ListenerKey,
         listener: &ListenerFact,
         problem: Option<ListenerProblem>,
-        accepted: bool,
+        Standing { accepted, reachable }: Standing,
         served: bool,
     ) -> Self {
         let (kinds, bad_kinds) = route_kinds(listener);
         let speech = Speech::of(listener);
         let fit = problem.is_none() && !kinds.is_empty() && (served || !speech.needs_certificate());
-        let usable = accepted && fit;
+        let usable = accepted && reachable && fit;
+        let exists = accepted && problem.is_none_or(|problem| problem == ListenerProblem::NoAuthority);
         ListenerState {
             key,
             port: listener.port,
@@ -53,7 +62,7 @@ impl ListenerState {
             namespaces: listener.namespaces.clone(),
             kinds,
             bad_kinds,
-            claims: usable || (accepted && problem.is_none() && speech.family() == Some(Family::Tls)),
+            claims: usable || (exists && speech.family() == Some(Family::Tls)),
             problem,
             speech,
             usable,
@@ -81,6 +90,8 @@ pub(crate) enum ListenerProblem {
     HostnameConflict,
     /// Such a listener has this port and a protocol that cannot share it.
     ProtocolConflict,
+    /// There is no CA certificate to validate its clients by.
+    NoAuthority,
 }
 
 /// What the listeners so far hold of each port; that of UDP is another.

@@ -1,8 +1,10 @@
 //! What has listeners and takes routes: a Gateway, or a ListenerSet that adds to one.
 
-use super::certificates::{Certificates, Found, certificates};
-use super::listeners::{ListenerProblem, ListenerState};
-use super::sentence;
+use super::certificates::{Certificates, certificates};
+use super::clients::{self, Clients};
+use super::listeners::{ListenerProblem, ListenerState, Standing};
+use super::{Found, sentence};
+use crate::addresses::Addresses;
 use crate::labels;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,54 +24,98 @@ pub(crate) struct ParentState {
     pub(crate) listeners: Arc<Vec<ListenerState>>,
     /// The certificates of each listener. Apart from the listeners, so that a rotation re-derives no route.
     pub(crate) certificates: Arc<Vec<Certificates>>,
+    /// What is asked of the clients of each listener, apart for the same reason.
+    pub(crate) clients: Arc<Vec<Clients>>,
+    /// The addresses of the Gateway.
+    pub(crate) addresses: Arc<Addresses>,
+    /// Whether the Gateway lets clients pass without a valid certificate.
+    pub(crate) insecure: bool,
+}
+
+/// What all listeners of a Gateway and of its ListenerSets are judged by.
+pub(super) struct Common<'a> {
+    pub(super) gateway: &'a GatewayFact,
+    pub(super) addresses: Arc<Addresses>,
+    pub(super) found: &'a Found<'a>,
 }
 
 impl ParentState {
+    /// The Gateway itself; `refused` says why it is not accepted, by the problems of its listeners.
     pub(super) fn of_gateway(
-        gateway: &GatewayFact,
-        refused: Option<(Reason, Name)>,
+        common: &Common<'_>,
         problems: Vec<Option<ListenerProblem>>,
-        found: &Found<'_>,
+        refused: impl Fn(&[Option<ListenerProblem>]) -> Option<(Reason, Name)>,
     ) -> Self {
-        let key = ObjectKey { kind: Kind::Gateway, name: gateway.name.clone() };
-        let (listeners, certificates) = judged(&key, refused.is_none(), &gateway.listeners, problems, found);
-        let (generation, findings) = (gateway.generation, gateway.findings.clone());
-        ParentState { key, generation, findings, refused, listeners, certificates }
+        let gateway = common.gateway;
+        let clients = clients::all(gateway, &gateway.listeners, common.found);
+        let problems = clients::with_lost(problems, &clients);
+        let blank = ParentState {
+            key: ObjectKey { kind: Kind::Gateway, name: gateway.name.clone() },
+            generation: gateway.generation,
+            findings: gateway.findings.clone(),
+            refused: refused(&problems),
+            ..ParentState::blank(common)
+        };
+        blank.judged(common, &gateway.listeners, problems, clients)
     }
 
     pub(super) fn of_set(
+        common: &Common<'_>,
         set: &ListenerSetFact,
-        refused: Option<(Reason, Name)>,
         problems: Vec<Option<ListenerProblem>>,
-        found: &Found<'_>,
+        refused: Option<(Reason, Name)>,
     ) -> Self {
-        let key = set.key();
-        let (listeners, certificates) = judged(&key, refused.is_none(), &set.listeners, problems, found);
-        let (generation, findings) = (set.generation, set.findings.clone());
-        ParentState { key, generation, findings, refused, listeners, certificates }
+        let clients = clients::all(common.gateway, &set.listeners, common.found);
+        let problems = clients::with_lost(problems, &clients);
+        let blank = ParentState {
+            key: set.key(),
+            generation: set.generation,
+            findings: set.findings.clone(),
+            refused,
+            ..ParentState::blank(common)
+        };
+        blank.judged(common, &set.listeners, problems, clients)
+    }
+
+    fn blank(common: &Common<'_>) -> Self {
+        ParentState {
+            key: ObjectKey { kind: Kind::Gateway, name: common.gateway.name.clone() },
+            generation: 0,
+            findings: Vec::new(),
+            refused: None,
+            listeners: Arc::default(),
+            certificates: Arc::default(),
+            clients: Arc::default(),
+            addresses: common.addresses.clone(),
+            insecure: common.gateway.frontend.all().any(|validation| validation.insecure),
+        }
+    }
+
+    /// With the verdict on its listeners.
+    fn judged(
+        self,
+        common: &Common<'_>,
+        listeners: &[ListenerFact],
+        problems: Vec<Option<ListenerProblem>>,
+        clients: Vec<Clients>,
+    ) -> Self {
+        let own: Vec<Certificates> = (0..)
+            .zip(listeners)
+            .map(|(index, listener)| certificates(&self.key, index, listener, common.found))
+            .collect();
+        let standing = Standing { accepted: self.refused.is_none(), reachable: !self.addresses.bound.is_empty() };
+        let judged = listeners.iter().zip(problems).zip(&own).map(|((listener, problem), own)| {
+            let key = ListenerKey { parent: self.key.clone(), name: listener.name.clone() };
+            ListenerState::new(key, listener, problem, standing, !own.served.is_empty())
+        });
+        let listeners = Arc::new(judged.collect());
+        ParentState { listeners, certificates: Arc::new(own), clients: Arc::new(clients), ..self }
     }
 
     /// Whether a ListenerSet counts as attached: it is not refused, and some listener of it can be served.
     pub(crate) fn is_attached(&self) -> bool {
         self.refused.is_none() && self.listeners.iter().any(|listener| listener.fit)
     }
-}
-
-/// The verdict on listeners of one object, and their certificates.
-fn judged(
-    key: &ObjectKey,
-    accepted: bool,
-    listeners: &[ListenerFact],
-    problems: Vec<Option<ListenerProblem>>,
-    found: &Found<'_>,
-) -> (Arc<Vec<ListenerState>>, Arc<Vec<Certificates>>) {
-    let own: Vec<Certificates> =
-        (0..).zip(listeners).map(|(index, listener)| certificates(key, index, listener, found)).collect();
-    let judged = listeners.iter().zip(problems).zip(&own).map(|((listener, problem), own)| {
-        let key = ListenerKey { parent: key.clone(), name: listener.name.clone() };
-        ListenerState::new(key, listener, problem, accepted, !own.served.is_empty())
-    });
-    (Arc::new(judged.collect()), Arc::new(own))
 }
 
 /// Why nothing of a ListenerSet is used. `accepted` says whether its Gateway is, `labels` are those of its namespace.

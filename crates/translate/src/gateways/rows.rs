@@ -16,7 +16,7 @@ pub(crate) fn rows(state: &GatewayState) -> Vec<Row> {
     let mut rows = vec![Row::Gateway(gateway.clone())];
     let mut tables: BTreeSet<Name> = BTreeSet::new();
     let mut secrets: BTreeMap<&Name, &Name> = BTreeMap::new();
-    for (listener, own) in state.listeners().filter(|(listener, _)| listener.usable) {
+    for (listener, own, _) in state.listeners().filter(|(listener, ..)| listener.usable) {
         tables.extend(listener.table());
         secrets.extend(own.served.iter().map(|(name, digest)| (name, digest)));
         rows.extend(misdirected(state, listener));
@@ -33,7 +33,7 @@ fn misdirected(state: &GatewayState, listener: &ListenerState) -> Vec<Row> {
     let Some(table) = listener.table().filter(|_| listener.speech == Speech::Https) else { return Vec::new() };
     let others = state
         .listeners()
-        .map(|(other, _)| other)
+        .map(|(other, ..)| other)
         .filter(|other| other.claims && other.socket() == listener.socket() && other.hostname != listener.hostname);
     let row = |other: &ListenerState| {
         let host = Arc::new(encode::misdirected(&other.hostname));

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::ir::{
-    Action, Assignment, Chain, Cluster, Endpoint, Entry, Family, Forward, Listener, Locality, Redirect, Target, Way,
+    Action, Assignment, Chain, ClientValidation, Cluster, Endpoint, Entry, Family, Forward, Listener, Locality,
+    Redirect, Target, Way,
 };
 use crate::resource::Resource;
 use prost::Message;
@@ -59,6 +60,7 @@ fn a_listener_has_one_chain_with_a_constant_filter_list() {
         hostname: Hostname::any(),
         to: Way::Requests("shop/public/http-80".into()),
         certificates: Vec::new(),
+        clients: None,
         listeners: Vec::new(),
     };
     let addresses = vec!["0.0.0.0".into()];
@@ -107,6 +109,7 @@ fn a_listener_with_tls_has_a_chain_for_each_hostname_with_its_secrets() {
         hostname: Hostname::new(host),
         to: Way::Requests(format!("https/443/{}", Hostname::new(host)).into()),
         certificates: secrets.iter().map(|name| (*name).into()).collect(),
+        clients: None,
         listeners: Vec::new(),
     };
     let chains = vec![chain("", &["shop/b"]), chain("*.a.example", &["shop/c", "shop/b"])];
@@ -134,6 +137,29 @@ fn a_listener_with_tls_has_a_chain_for_each_hostname_with_its_secrets() {
             ],
         })
     );
+}
+
+#[test]
+fn clients_are_asked_for_a_certificate_where_there_is_something_to_check_it_by() {
+    let context = |clients: Option<ClientValidation>| {
+        let to = Way::Requests("https/443/*".into());
+        let certificates = vec!["shop/a".into()];
+        let chain = Chain { hostname: Hostname::any(), to, certificates, clients, listeners: Vec::new() };
+        let (name, addresses) = ("tls/443".into(), vec!["127.0.0.1".into()]);
+        let listener = Listener { name, addresses, port: 443, family: Family::Tls, chains: vec![chain] };
+        let value = json_of(ResourceType::Listener, &super::listener(&listener).resource);
+        value["filter_chains"][0]["transport_socket"]["typed_config"].clone()
+    };
+    let validated = |required| {
+        let context = context(Some(ClientValidation { authorities: "PEM".into(), required }));
+        (context["require_client_certificate"].clone(), context["common_tls_context"]["validation_context"].clone())
+    };
+    assert_eq!(validated(true), (json!(true), json!({ "trusted_ca": { "inline_string": "PEM" } })));
+    let insecure = json!({ "trusted_ca": { "inline_string": "PEM" }, "trust_chain_verification": "ACCEPT_UNTRUSTED" });
+    assert_eq!(validated(false), (json!(false), insecure));
+    let plain = context(None);
+    assert!(plain.get("require_client_certificate").is_none(), "{plain}");
+    assert!(plain["common_tls_context"].get("validation_context").is_none(), "{plain}");
 }
 
 #[test]

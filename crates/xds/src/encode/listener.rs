@@ -8,9 +8,10 @@ use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_model::Name;
 use tidegate_proto::envoy::config::common::mutation_rules::v3::{HeaderMutation, header_mutation};
+use tidegate_proto::envoy::config::core::v3::data_source::Specifier;
 use tidegate_proto::envoy::config::core::v3::header_value_option::HeaderAppendAction;
 use tidegate_proto::envoy::config::core::v3::{
-    CidrRange, HeaderValue, HeaderValueOption, TransportSocket, transport_socket,
+    CidrRange, DataSource, HeaderValue, HeaderValueOption, TransportSocket, transport_socket,
 };
 use tidegate_proto::envoy::config::listener::v3::{
     AdditionalAddress, Filter, FilterChain, FilterChainMatch, Listener, ListenerFilter, filter, listener_filter,
@@ -29,8 +30,10 @@ use tidegate_proto::envoy::extensions::filters::network::http_connection_manager
 use tidegate_proto::envoy::extensions::filters::network::http_connection_manager::v3::{
     HttpConnectionManager, HttpFilter, Rds, http_filter,
 };
+use tidegate_proto::envoy::extensions::transport_sockets::tls::v3::certificate_validation_context::TrustChainVerification;
+use tidegate_proto::envoy::extensions::transport_sockets::tls::v3::common_tls_context::ValidationContextType;
 use tidegate_proto::envoy::extensions::transport_sockets::tls::v3::{
-    CommonTlsContext, DownstreamTlsContext, SdsSecretConfig,
+    CertificateValidationContext, CommonTlsContext, DownstreamTlsContext, SdsSecretConfig,
 };
 use tidegate_proto::envoy::r#type::matcher::v3::{RegexMatchAndSubstitute, RegexMatcher};
 use tidegate_proto::google::protobuf::{BoolValue, UInt32Value};
@@ -163,30 +166,47 @@ fn chain(family: Family, chain: &ir::Chain) -> FilterChain {
             transport_protocol: if terminates { String::new() } else { "tls".to_owned() },
             ..FilterChainMatch::default()
         }),
-        transport_socket: terminates.then(|| downstream_tls(&chain.certificates, &chain.to)),
+        transport_socket: terminates.then(|| downstream_tls(chain)),
         filters,
         ..FilterChain::default()
     }
 }
 
-fn downstream_tls(certificates: &[Name], to: &Way) -> TransportSocket {
+fn downstream_tls(chain: &ir::Chain) -> TransportSocket {
     let secret = |name: &Name| SdsSecretConfig { name: name.to_string(), sds_config: Some(ads()) };
     let context = DownstreamTlsContext {
         common_tls_context: Some(CommonTlsContext {
-            tls_certificate_sds_secret_configs: certificates.iter().map(secret).collect(),
-            alpn_protocols: match to {
+            tls_certificate_sds_secret_configs: chain.certificates.iter().map(secret).collect(),
+            validation_context_type: chain.clients.as_ref().map(validation),
+            alpn_protocols: match chain.to {
                 Way::Requests(_) => PROTOCOLS.map(str::to_owned).into(),
                 // What is spoken in a stream is for its ends to know.
                 Way::Stream(_) => Vec::new(),
             },
             ..CommonTlsContext::default()
         }),
+        require_client_certificate: chain.clients.as_ref().map(|clients| BoolValue { value: clients.required }),
         ..DownstreamTlsContext::default()
     };
     TransportSocket {
         name: "envoy.transport_sockets.tls".to_owned(),
         config_type: Some(transport_socket::ConfigType::TypedConfig(pack(&context))),
     }
+}
+
+/// By what a client is validated. It is asked for a certificate wherever there is something to check it by.
+fn validation(clients: &ir::ClientValidation) -> ValidationContextType {
+    let authorities = Specifier::InlineString(clients.authorities.to_string());
+    let verification = if clients.required {
+        TrustChainVerification::VerifyTrustChain
+    } else {
+        TrustChainVerification::AcceptUntrusted
+    };
+    ValidationContextType::ValidationContext(CertificateValidationContext {
+        trusted_ca: Some(DataSource { specifier: Some(authorities), ..DataSource::default() }),
+        trust_chain_verification: verification.into(),
+        ..CertificateValidationContext::default()
+    })
 }
 
 fn connection_manager(table: &str) -> HttpConnectionManager {

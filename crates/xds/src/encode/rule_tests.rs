@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::ir::{
-    Action, Assignment, Chain, Cluster, Endpoint, Entry, Family, Forward, Listener, Locality, Mirror, Redirect,
-    Session, Share, Stream, Target, Way,
+    Action, Assignment, Chain, ClientValidation, Cluster, Endpoint, Entry, Family, Forward, Listener, Locality, Mirror,
+    Redirect, Session, Share, Stream, Target, Way,
 };
 use proptest::prelude::*;
 use testkit::rules;
@@ -190,12 +190,15 @@ fn no_cluster_breaks_a_rule() {
 
 #[test]
 fn no_listener_breaks_a_rule() {
-    for certificates in [Vec::new(), vec!["shop/cert".into()]] {
+    let clients = |required| Some(ClientValidation { authorities: "PEM".into(), required });
+    let with_tls = [None, clients(true), clients(false)].map(|clients| (vec!["shop/cert".into()], clients));
+    for (certificates, clients) in [(Vec::new(), None)].into_iter().chain(with_tls) {
         for hostname in ["", "a.example", "*.example"].map(Hostname::new) {
             let chains = vec![Chain {
                 hostname,
                 to: Way::Requests("http-80".into()),
                 certificates: certificates.clone(),
+                clients: clients.clone(),
                 listeners: Vec::new(),
             }];
             let addresses = vec!["0.0.0.0".into(), "::1".into()];
@@ -216,7 +219,8 @@ fn no_listener_of_streams_breaks_a_rule() {
             let shares = weights.into_iter().map(share).collect();
             let to = Way::Stream(Stream { id: "TCPRoute shop/a rule 0".into(), shares });
             let listeners = vec![ListenerKey::of_gateway(&NamespacedName::new("shop", "edge"), "a")];
-            let chain = Chain { hostname: Hostname::any(), to, certificates: Vec::new(), listeners };
+            let (hostname, certificates) = (Hostname::any(), Vec::new());
+            let chain = Chain { hostname, to, certificates, clients: None, listeners };
             let addresses = vec!["0.0.0.0".into(), "::1".into()];
             let listener = Listener { name: "a".into(), addresses, port: 80, family, chains: vec![chain] };
             let listener = super::listener(&listener);

@@ -16,6 +16,7 @@ fn chain(hostname: &str, shares: &[(&str, u32)], secrets: &[&str]) -> Chain {
         hostname: Hostname::new(hostname),
         to: Way::Stream(Stream { id: format!("TLSRoute shop/{hostname} rule 0").into(), shares }),
         certificates: secrets.iter().map(|name| (*name).into()).collect(),
+        clients: None,
         listeners: vec![ListenerKey::of_gateway(&NamespacedName::new("shop", "edge"), "a")],
     }
 }

@@ -64,6 +64,7 @@ fn rows() -> Vec<Row> {
             hostname: Hostname::any(),
             to: ir::Way::Requests("http-80".into()),
             certificates: vec!["shop/cert".into()],
+            clients: None,
             listeners: vec![ListenerKey::of_gateway(&gateway(), "http")],
         }],
     };

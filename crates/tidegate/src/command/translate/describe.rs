@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{Kind, ObjectKey};
+use tidegate_sources::manifests::unread::instead_of;
 
 /// What there is to say about everything.
 pub(super) fn text(world: &World, judgement: &Judgement) -> String {
@@ -21,6 +22,9 @@ pub(super) fn text(world: &World, judgement: &Judgement) -> String {
     }
     for (key, why) in strangers(world) {
         page.push_str(&format!("note  {}\n        {why}\n\n", named(world, &key)));
+    }
+    for (kind, advice) in world.unknown_kinds.iter().filter_map(|kind| Some((kind, instead_of(kind)?))) {
+        page.push_str(&format!("note  {kind}\n        is not read: {advice}\n\n"));
     }
     for (severity, index) in good {
         page.push_str(&object(world, severity, &world.objects[index]));

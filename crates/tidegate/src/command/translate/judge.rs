@@ -95,7 +95,7 @@ fn severity(world: &World, object: &Value) -> Severity {
         || findings.iter().any(|finding| is_error(world, object, finding))
     {
         Severity::Error
-    } else if findings.is_empty() {
+    } else if findings.is_empty() && !blocks(object).iter().flat_map(|block| block.conditions).any(is_open) {
         Severity::Fine
     } else {
         Severity::Warning
@@ -159,10 +159,16 @@ pub(super) fn findings(object: &Value) -> Vec<&Value> {
 /// Whether a condition says that something is not as it should be. Other types are information.
 pub(super) fn is_bad(condition: &Value) -> bool {
     match text(&condition["type"]) {
-        "Accepted" | "Programmed" | "ResolvedRefs" => text(&condition["status"]) != "True",
+        "Accepted" | "ResolvedRefs" => text(&condition["status"]) != "True",
+        "Programmed" => text(&condition["status"]) == "False",
         "Conflicted" => text(&condition["status"]) != "False",
         _ => false,
     }
+}
+
+/// Whether nobody here knows if a condition holds.
+fn is_open(condition: &Value) -> bool {
+    text(&condition["status"]) == "Unknown"
 }
 
 /// Whether a finding that leads to no condition is an error: a reference that leads nowhere.

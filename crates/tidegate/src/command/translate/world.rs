@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tidegate_engine::{Applied, Config, Core};
 use tidegate_log::Event;
-use tidegate_model::{Kind, Name, NamespacedName, ObjectKey};
+use tidegate_model::{AddressRange, Kind, Name, NamespacedName, ObjectKey};
 use tidegate_sources::manifests::directory::Once;
 use tidegate_sources::{Directory, Problem, Provenance};
 use tidegate_status::Board;
@@ -38,11 +38,12 @@ impl World {
     /// # Errors
     ///
     /// When the directory cannot be listed.
-    pub(super) fn derive(dir: &Path, controller: &str) -> anyhow::Result<World> {
+    pub(super) fn derive(dir: &Path, controller: &str, usable: &[AddressRange]) -> anyhow::Result<World> {
         let Once { events, problems, provenance, unknown_kinds } =
             Directory::read_once(dir, Some(tidegate_normalize::admit))?;
         // At a first look nothing is held; but whoever serves these manifests may hold, so asking for it is no mistake.
-        let config = Config { controller: Name::from(controller), hold: Some(0), ..Config::default() };
+        let config = Config { hold: Some(0), usable: usable.to_vec(), ..Config::default() };
+        let config = Config { controller: Name::from(controller), ..config };
         let mut core = Core::new(&config);
         let now = clock::system()();
         let mut sealed = match core.apply(&events, now) {
