@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
-use tidegate_model::{ClientId, Epoch, Kind, Millis, Name, NamespacedName, ObjectKey, ResourceType};
+use tidegate_model::{BUNDLE_ENTRY, ClientId, Epoch, Kind, Millis, Name, NamespacedName, ObjectKey, ResourceType};
 
 /// Something that happened outside. The only way into the dataflow, and one line of a log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,7 +70,8 @@ impl Event {
 }
 
 /// A whole object as an API server would return it, without `managedFields`, the last-applied annotation and
-/// `status`; of a Secret without its material, in place of which stands a verdict. Cheap to clone.
+/// `status`; of a Secret without its material, in place of which stands a verdict; of a ConfigMap with its CA
+/// certificates alone. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
     /// Its key, read from `body`.
@@ -183,9 +184,19 @@ fn strip(body: &mut Value, kind: Kind) {
         fields.remove("data");
         fields.remove("stringData");
     }
+    if kind == Kind::ConfigMap {
+        // As above: what may be anything is nobody's business.
+        fields.retain(|field, _| matches!(field.as_str(), "apiVersion" | "kind" | "metadata" | "data" | "binaryData"));
+        for entries in ["data", "binaryData"] {
+            match fields.get_mut(entries).and_then(Value::as_object_mut) {
+                Some(entries) => entries.retain(|entry, _| entry == BUNDLE_ENTRY),
+                None => _ = fields.remove(entries),
+            }
+        }
+    }
     let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     metadata.remove("managedFields");
-    if kind == Kind::Secret {
+    if matches!(kind, Kind::Secret | Kind::ConfigMap) {
         metadata.remove("annotations");
     }
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
@@ -226,6 +237,19 @@ mod tests {
         }));
         let left = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": "Opaque"});
         assert_eq!(*object.unwrap().body, left);
+    }
+
+    #[test]
+    fn of_a_config_map_the_ca_certificates_stay_and_nothing_else() {
+        let object = |data: Value| {
+            let metadata = json!({"name": "a", "annotations": {"copy": "b"}});
+            let mut body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "immutable": true});
+            body["data"] = data;
+            Object::new(body).unwrap()
+        };
+        let left = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"ca.crt": "c"}});
+        assert_eq!(*object(json!({"ca.crt": "c", "password": "d"})).body, left);
+        assert_eq!(object(json!(["d"])).body.get("data"), None);
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub enum Fact {
     Slice(Arc<SliceFact>),
     /// A Secret.
     Secret(Arc<SecretFact>),
+    /// A ConfigMap.
+    Bundle(Arc<BundleFact>),
     /// Something to say about an object whose kind has no status of its own to say it in.
     Finding(ObjectKey, Finding),
 }
@@ -499,6 +501,19 @@ pub struct CertificateFact {
     pub expired: bool,
 }
 
+/// The entry of a ConfigMap that holds CA certificates. Nothing else of a ConfigMap is read.
+pub const BUNDLE_ENTRY: &str = "ca.crt";
+
+/// A ConfigMap: the CA certificates that it holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct BundleFact {
+    /// Namespace and name.
+    pub name: NamespacedName,
+    /// The certificates in PEM and nothing besides them, each once and encoded anew; or why it holds none that can be
+    /// used.
+    pub authorities: Result<Name, Name>,
+}
+
 impl Fact {
     /// The object this fact was made of, where the fact alone tells.
     #[must_use]
@@ -511,6 +526,7 @@ impl Fact {
             Fact::Service(service) => ObjectKey { kind: Kind::Service, name: service.name.clone() },
             Fact::Slice(slice) => ObjectKey { kind: Kind::EndpointSlice, name: slice.name.clone() },
             Fact::Secret(secret) => ObjectKey { kind: Kind::Secret, name: secret.name.clone() },
+            Fact::Bundle(bundle) => ObjectKey { kind: Kind::ConfigMap, name: bundle.name.clone() },
             Fact::Finding(object, _) => object.clone(),
             Fact::Grant(_) => return None,
         })

@@ -96,6 +96,10 @@ reasons! {
     InvalidKind,
     /// A certificate that a listener refers to is not there or cannot be used.
     InvalidCertificateRef,
+    /// CA certificates that are referred to are not there or cannot be used.
+    InvalidCACertificateRef,
+    /// There is no CA certificate to check the other side by.
+    NoValidCACertificate,
     /// A certificate is past its end; it is served all the same.
     CertificateExpired,
     /// A certificate is not for the hostname of its listener; it is served all the same.

@@ -36,11 +36,13 @@ pub enum Kind {
     EndpointSlice,
     /// core Secret. Its material stays outside: what is read is a digest of it, and a verdict on it.
     Secret,
+    /// core ConfigMap. Of what it holds only the entry [`BUNDLE_ENTRY`](crate::BUNDLE_ENTRY) is read.
+    ConfigMap,
 }
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::HttpRoute,
@@ -53,6 +55,7 @@ impl Kind {
         Kind::Service,
         Kind::EndpointSlice,
         Kind::Secret,
+        Kind::ConfigMap,
     ];
 
     /// The kind as a manifest writes it.
@@ -71,6 +74,7 @@ impl Kind {
             Kind::Service => "Service",
             Kind::EndpointSlice => "EndpointSlice",
             Kind::Secret => "Secret",
+            Kind::ConfigMap => "ConfigMap",
         }
     }
 
@@ -86,7 +90,7 @@ impl Kind {
             | Kind::TcpRoute
             | Kind::UdpRoute
             | Kind::ReferenceGrant => "gateway.networking.k8s.io",
-            Kind::Namespace | Kind::Service | Kind::Secret => "",
+            Kind::Namespace | Kind::Service | Kind::Secret | Kind::ConfigMap => "",
             Kind::EndpointSlice => "discovery.k8s.io",
         }
     }
@@ -100,7 +104,12 @@ impl Kind {
             Kind::TlsRoute => &["v1", "v1alpha2", "v1alpha3"],
             Kind::TcpRoute | Kind::UdpRoute => &["v1", "v1alpha2"],
             Kind::ReferenceGrant => &["v1beta1", "v1"],
-            Kind::GrpcRoute | Kind::Namespace | Kind::Service | Kind::EndpointSlice | Kind::Secret => &["v1"],
+            Kind::GrpcRoute
+            | Kind::Namespace
+            | Kind::Service
+            | Kind::EndpointSlice
+            | Kind::Secret
+            | Kind::ConfigMap => &["v1"],
         }
     }
 

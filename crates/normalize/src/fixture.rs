@@ -28,6 +28,7 @@ pub(crate) fn carried(facts: &[Fact]) -> Vec<Finding> {
         | Fact::Service(_)
         | Fact::Slice(_)
         | Fact::Secret(_)
+        | Fact::Bundle(_)
         | Fact::Finding(..) => Vec::new(),
     });
     findings.flatten().collect()

@@ -52,6 +52,8 @@ mod endpoint_slice;
 
 mod secret;
 
+mod config_map;
+
 mod schema;
 
 use node::{Node, Report};
@@ -99,6 +101,7 @@ pub fn normalize(object: &Object) -> Normalized {
         Kind::Service => plain(service::facts(&object.key, &root, &mut report)),
         Kind::EndpointSlice => plain(endpoint_slice::facts(&object.key, &root, &mut report)),
         Kind::Secret => secret::normalized(&object.key, &root, &mut report),
+        Kind::ConfigMap => config_map::normalized(&object.key, &root, &mut report),
     };
     schema::check(object, &mut report);
     let rows: Vec<Fact> = report.rows().into_iter().map(|row| Fact::Finding(object.key.clone(), row)).collect();
@@ -118,7 +121,9 @@ pub fn admit(object: &Object) -> Vec<Finding> {
         Fact::Gateway(gateway) => gateway.findings.clone(),
         Fact::Route(route) => route.findings.clone(),
         Fact::Finding(_, finding) => vec![finding],
-        Fact::Grant(_) | Fact::Namespace(_) | Fact::Service(_) | Fact::Slice(_) | Fact::Secret(_) => Vec::new(),
+        Fact::Grant(_) | Fact::Namespace(_) | Fact::Service(_) | Fact::Slice(_) | Fact::Secret(_) | Fact::Bundle(_) => {
+            Vec::new()
+        }
     });
     findings.filter(|finding| finding.reason == Reason::Invalid).collect()
 }

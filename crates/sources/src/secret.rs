@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use tidegate_vault::{CERTIFICATE_ENTRY, KEY_ENTRY, Material, TLS_TYPE, judge};
 
-/// The most that the entries of a Secret may hold together, in bytes, as in an API server.
-const SIZE_MAX: usize = 1 << 20;
+/// The most that the entries of a Secret or ConfigMap may hold together, in bytes, as in an API server.
+pub(crate) const SIZE_MAX: usize = 1 << 20;
 
 /// What of `metadata` stays. Annotations do not: tools keep copies of whole objects in them.
-const METADATA: [&str; 6] = ["name", "namespace", "uid", "generation", "creationTimestamp", "labels"];
+pub(crate) const METADATA: [&str; 6] = ["name", "namespace", "uid", "generation", "creationTimestamp", "labels"];
 
-/// Why an API server would refuse a Secret.
+/// Why an API server would refuse a Secret or a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The field, as a path from the object's root.
@@ -24,7 +24,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         // Names of entries are the user's, and a field is shown on one line.
         let field: String = field.into();
         let field = field.chars().take(120).map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -90,7 +90,8 @@ fn entries(data: Option<Value>, strings: Option<Value>) -> Result<BTreeMap<Strin
     Ok(entries)
 }
 
-fn texts(field: &str, value: Option<Value>) -> Result<Vec<(String, String)>, Refusal> {
+/// The texts under `field`, which is an object of them.
+pub(crate) fn texts(field: &str, value: Option<Value>) -> Result<Vec<(String, String)>, Refusal> {
     let entries = match value {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(entries)) => entries,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    BackendRef, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name,
+    BackendRef, BundleFact, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name,
     NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
@@ -111,6 +111,7 @@ pub struct Inputs {
     services: InputSession<Epoch, Arc<ServiceFact>, isize>,
     slices: InputSession<Epoch, Arc<SliceFact>, isize>,
     secrets: InputSession<Epoch, Arc<SecretFact>, isize>,
+    bundles: InputSession<Epoch, Arc<BundleFact>, isize>,
     findings: InputSession<Epoch, (ObjectKey, Finding), isize>,
     /// The time, where something depends on it.
     clock: Option<Clock>,
@@ -154,6 +155,7 @@ impl Inputs {
             services: InputSession::new(),
             slices: InputSession::new(),
             secrets: InputSession::new(),
+            bundles: InputSession::new(),
             findings: InputSession::new(),
             clock,
         }
@@ -170,6 +172,7 @@ impl Inputs {
             Fact::Service(service) => self.services.update(service, diff),
             Fact::Slice(slice) => self.slices.update(slice, diff),
             Fact::Secret(secret) => self.secrets.update(secret, diff),
+            Fact::Bundle(bundle) => self.bundles.update(bundle, diff),
             Fact::Finding(object, finding) => self.findings.update((object, finding), diff),
         }
     }
@@ -186,7 +189,7 @@ impl Inputs {
         macro_rules! advance {
             ($($input:ident)*) => { $( self.$input.advance_to(epoch); self.$input.flush(); )* };
         }
-        advance!(classes gateways routes grants namespaces services slices secrets findings);
+        advance!(classes gateways routes grants namespaces services slices secrets bundles findings);
         self.clock.iter_mut().for_each(|clock| clock.advance_to(epoch));
     }
 }
@@ -357,6 +360,7 @@ fn other_finding((object, finding): FindingRow) -> Option<(ObjectKey, OtherInput
         | Kind::Namespace
         | Kind::Service
         | Kind::EndpointSlice
-        | Kind::Secret => Some((object, OtherInput::Finding(finding))),
+        | Kind::Secret
+        | Kind::ConfigMap => Some((object, OtherInput::Finding(finding))),
     }
 }

@@ -23,8 +23,8 @@ use crate::streams::{SocketKey, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact, NamespacedName, ObjectKey,
-    RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
+    BundleFact, ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact, NamespacedName,
+    ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 
@@ -44,6 +44,7 @@ struct Facts<'f> {
     services: BTreeMap<&'f NamespacedName, &'f ServiceFact>,
     slices: Vec<&'f SliceFact>,
     secrets: BTreeMap<&'f NamespacedName, &'f SecretFact>,
+    bundles: BTreeMap<&'f NamespacedName, &'f BundleFact>,
     findings: Vec<(&'f ObjectKey, &'f Finding)>,
 }
 
@@ -60,6 +61,7 @@ impl<'f> Facts<'f> {
                 Fact::Service(service) => drop(sorted.services.insert(&service.name, service)),
                 Fact::Slice(slice) => sorted.slices.push(slice),
                 Fact::Secret(secret) => drop(sorted.secrets.insert(&secret.name, secret)),
+                Fact::Bundle(bundle) => drop(sorted.bundles.insert(&bundle.name, bundle)),
                 Fact::Finding(object, finding) => sorted.findings.push((object, finding)),
             }
         }

@@ -1,6 +1,7 @@
 //! A small cluster that changes at random. Names come from small pools, so that references hit, miss, dangle, cross
 //! namespaces and are taken up again after a deletion; every pair of kinds that can refer to each other does.
 
+mod policies;
 mod streams;
 
 use crate::random::Random;
@@ -19,6 +20,7 @@ const SERVICES: [&str; 3] = ["cart", "web", "api"];
 const SLICES: [&str; 4] = ["s1", "s2", "s3", "s4"];
 const GRANTS: [&str; 2] = ["g1", "g2"];
 const SECRETS: [&str; 2] = ["cert", "other-cert"];
+const BUNDLES: [&str; 2] = ["ca", "other-ca"];
 const HOSTS: [&str; 7] =
     ["", "*.example.com", "*.dev.example.com", "t.dev.example.com", "www.example.com", "example.com", "*.com"];
 const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/a/", "/c"];
@@ -159,6 +161,7 @@ impl World {
             Kind::Service => service(&mut self.random),
             Kind::EndpointSlice => slice(&mut self.random),
             Kind::Secret => secret(&mut self.random),
+            Kind::ConfigMap => policies::bundle(&mut self.random),
         };
         let mut metadata = json!({"name": key.name.name(), "generation": generation});
         if !key.kind.is_cluster_scoped() {
@@ -224,6 +227,7 @@ fn keys() -> Vec<ObjectKey> {
         all(Kind::EndpointSlice, &SLICES);
         all(Kind::ReferenceGrant, &GRANTS);
         all(Kind::Secret, &SECRETS);
+        all(Kind::ConfigMap, &BUNDLES);
     }
     keys
 }

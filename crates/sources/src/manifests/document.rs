@@ -3,6 +3,7 @@
 //! JSON goes through the YAML parser too, of which it is a subset: one way, with positions, limits and the refusal of
 //! duplicate fields. Parser errors never quote the file, which may be a link to something that is none of ours.
 
+use crate::config_map::keep_bundle;
 use crate::secret::{Refusal, take_material};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -228,13 +229,18 @@ fn take(mut body: Value, line: u64, column: u64, within: &str, parsed: &mut Pars
         Err((field, message)) => return parsed.mistakes.push(mistake(field, message)),
     };
     complete(&mut body, kind);
+    let refused = |kind: Kind, body: &Value, Refusal { field, message }: &Refusal| {
+        let name = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
+        mistake(field, format!("{kind} {}: {field} {message}", shown(name, 80)))
+    };
     let material = match kind {
         Kind::Secret => match take_material(&mut body) {
             Ok(material) => material,
-            Err(Refusal { field, message }) => {
-                let name = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
-                return parsed.mistakes.push(mistake(&field, format!("Secret {}: {field} {message}", shown(name, 80))));
-            }
+            Err(refusal) => return parsed.mistakes.push(refused(kind, &body, &refusal)),
+        },
+        Kind::ConfigMap => match keep_bundle(&mut body) {
+            Ok(()) => None,
+            Err(refusal) => return parsed.mistakes.push(refused(kind, &body, &refusal)),
         },
         _ => None,
     };
