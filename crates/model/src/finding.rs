@@ -100,6 +100,12 @@ reasons! {
     InvalidCACertificateRef,
     /// There is no CA certificate to check the other side by.
     NoValidCACertificate,
+    /// An older policy is about the same target.
+    Conflicted,
+    /// No route leads to what a policy is about.
+    TargetNotFound,
+    /// The certificate that a Gateway shows to backends is not there or cannot be used.
+    InvalidClientCertificateRef,
     /// A certificate is past its end; it is served all the same.
     CertificateExpired,
     /// A certificate is not for the hostname of its listener; it is served all the same.

@@ -28,6 +28,9 @@ pub enum Kind {
     UdpRoute,
     /// `gateway.networking.k8s.io` ReferenceGrant.
     ReferenceGrant,
+    /// `gateway.networking.k8s.io` BackendTLSPolicy.
+    #[serde(rename = "BackendTLSPolicy")]
+    BackendTlsPolicy,
     /// core Namespace.
     Namespace,
     /// core Service.
@@ -42,7 +45,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::HttpRoute,
@@ -51,6 +54,7 @@ impl Kind {
         Kind::TcpRoute,
         Kind::UdpRoute,
         Kind::ReferenceGrant,
+        Kind::BackendTlsPolicy,
         Kind::Namespace,
         Kind::Service,
         Kind::EndpointSlice,
@@ -70,6 +74,7 @@ impl Kind {
             Kind::TcpRoute => "TCPRoute",
             Kind::UdpRoute => "UDPRoute",
             Kind::ReferenceGrant => "ReferenceGrant",
+            Kind::BackendTlsPolicy => "BackendTLSPolicy",
             Kind::Namespace => "Namespace",
             Kind::Service => "Service",
             Kind::EndpointSlice => "EndpointSlice",
@@ -89,7 +94,8 @@ impl Kind {
             | Kind::TlsRoute
             | Kind::TcpRoute
             | Kind::UdpRoute
-            | Kind::ReferenceGrant => "gateway.networking.k8s.io",
+            | Kind::ReferenceGrant
+            | Kind::BackendTlsPolicy => "gateway.networking.k8s.io",
             Kind::Namespace | Kind::Service | Kind::Secret | Kind::ConfigMap => "",
             Kind::EndpointSlice => "discovery.k8s.io",
         }
@@ -105,6 +111,7 @@ impl Kind {
             Kind::TcpRoute | Kind::UdpRoute => &["v1", "v1alpha2"],
             Kind::ReferenceGrant => &["v1beta1", "v1"],
             Kind::GrpcRoute
+            | Kind::BackendTlsPolicy
             | Kind::Namespace
             | Kind::Service
             | Kind::EndpointSlice

@@ -4,7 +4,7 @@
 use crate::fact::ParentFact;
 use crate::finding::{Finding, Reason};
 use crate::kind::GroupKind;
-use crate::name::Name;
+use crate::name::{Name, NamespacedName};
 use serde::{Deserialize, Serialize};
 
 /// The derived status of one object.
@@ -32,6 +32,8 @@ pub enum StatusBody {
     },
     /// A route: one entry a parent reference that is ours, in the order of the spec.
     Route(Vec<ParentStatus>),
+    /// A policy: one entry a Gateway through which it has an effect, by name.
+    Policy(Vec<AncestorStatus>),
     /// A kind without status: only findings.
     None,
 }
@@ -54,6 +56,15 @@ pub struct ListenerStatus {
 pub struct ParentStatus {
     /// The parent as the user referred to it.
     pub parent: ParentFact,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// Status of a policy towards one Gateway.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AncestorStatus {
+    /// The Gateway.
+    pub gateway: NamespacedName,
     /// Its conditions.
     pub conditions: Vec<Condition>,
 }

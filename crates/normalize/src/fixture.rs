@@ -23,6 +23,7 @@ pub(crate) fn carried(facts: &[Fact]) -> Vec<Finding> {
         Fact::Class(class) => class.findings.clone(),
         Fact::Gateway(gateway) => gateway.findings.clone(),
         Fact::Route(route) => route.findings.clone(),
+        Fact::BackendTls(policy) => policy.findings.clone(),
         Fact::Grant(_)
         | Fact::Namespace(_)
         | Fact::Service(_)

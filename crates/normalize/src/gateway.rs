@@ -30,6 +30,7 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
     let class = spec.field("gatewayClassName").required_name(&REF_NAME, report).unwrap_or_default();
     let listeners = listeners(&key.name, &spec.field("listeners"), report);
     let addresses = addresses(&spec.field("addresses"), report);
+    let client = client(&key.name, &spec.field("tls"), report);
     let parameters = infrastructure(&spec.field("infrastructure"), report);
     not_yet(&spec, report);
     vec![Fact::Gateway(Arc::new(GatewayFact {
@@ -39,6 +40,7 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
         class,
         listeners,
         addresses,
+        client,
         parameters,
         findings: report.carry(),
     }))]
@@ -52,10 +54,11 @@ fn not_yet(spec: &Node<'_>, report: &mut Report) {
     let scope = spec.field("defaultScope");
     let scoped = scope.choice(&["All", "None"], report).unwrap_or("None") != "None";
     let tls = spec.field("tls");
+    let frontend = tls.field("frontend");
     for (there, field, what) in [
         (from != "None", &listener_sets, "ListenerSets are"),
         (scoped, &scope, "default Gateways are"),
-        (tls.is_object(report), &tls, "TLS settings of a whole Gateway are"),
+        (frontend.is_object(report), &frontend, "certificates of clients are"),
     ] {
         if there {
             let message = format!("{what} not supported and this is ignored; remove it");
@@ -165,6 +168,15 @@ fn tls(gateway: &NamespacedName, item: &Node<'_>, protocol: &Protocol, report: &
         report.invalid(&list, "mode Terminate needs a certificate; add one or use Passthrough");
     }
     Some(ListenerTlsFact { passthrough, certificates })
+}
+
+/// The certificate that backends are shown.
+fn client(gateway: &NamespacedName, tls: &Node<'_>, report: &mut Report) -> Option<CertificateRef> {
+    tls.is_object(report);
+    let backend = tls.field("backend");
+    backend.is_object(report);
+    let reference = backend.field("clientCertificateRef");
+    if reference.is_object(report) { certificate(gateway, &reference, report) } else { None }
 }
 
 fn certificate(gateway: &NamespacedName, item: &Node<'_>, report: &mut Report) -> Option<CertificateRef> {

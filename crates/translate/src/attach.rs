@@ -4,6 +4,7 @@ use crate::edges::Edges;
 use crate::gateways::ListenerState;
 use crate::lookup::{Rows, lookup};
 use crate::names::Socket;
+use crate::origin::Origin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub(crate) struct Binding {
     pub(crate) listener: Name,
     pub(crate) listener_host: Hostname,
     pub(crate) socket: Socket,
+    /// How what comes in goes on to backends.
+    pub(crate) origin: Origin,
     /// The domains that it serves the route under: none if the listener is not usable, or where a more specific
     /// listener of the port owns the domain (isolation).
     pub(crate) hosts: Vec<Hostname>,
@@ -189,7 +192,13 @@ fn bind(listener: &ListenerState, common: Vec<Hostname>, listeners: &[ListenerSt
     };
     hosts.sort();
     hosts.dedup();
-    Some(Binding { listener: listener.name.clone(), listener_host: listener.hostname.clone(), socket, hosts })
+    Some(Binding {
+        listener: listener.name.clone(),
+        listener_host: listener.hostname.clone(),
+        socket,
+        origin: listener.origin.clone(),
+        hosts,
+    })
 }
 
 /// The listener of the socket that what comes in for `host` goes to: the most specific one.
@@ -214,6 +223,7 @@ mod tests {
             bad_kinds: Vec::new(),
             problem: None,
             speech: Speech::Http,
+            origin: Origin::default(),
             claims: true,
             usable: true,
         }

@@ -1,4 +1,4 @@
-//! Certificate references of listeners: found in Secrets, judged by what the vault said of their material.
+//! Certificate references of Gateways and their listeners: found in Secrets, judged by what the vault said of their material.
 
 use crate::edges::Edges;
 use crate::gateways::Candidate;
@@ -23,11 +23,12 @@ pub(crate) enum Resolution {
     Failed(Reason, Name),
 }
 
-/// The references of a Gateway's listeners, each once. Where the handshake is passed on they mean nothing.
+/// The references of a Gateway and its listeners, each once. Where the handshake is passed on they mean nothing.
 pub(crate) fn asks((gateway, candidate): &(NamespacedName, Candidate)) -> Vec<CertificateAsk> {
     let tls = candidate.fact.listeners.iter().filter_map(|listener| listener.tls.as_ref());
     let tls = tls.filter(|tls| !tls.passthrough);
-    let mut targets: Vec<&CertificateRef> = tls.flat_map(|tls| &tls.certificates).collect();
+    let client = candidate.fact.client.as_ref();
+    let mut targets: Vec<&CertificateRef> = tls.flat_map(|tls| &tls.certificates).chain(client).collect();
     targets.sort();
     targets.dedup();
     targets.into_iter().map(|target| CertificateAsk { gateway: gateway.clone(), target: target.clone() }).collect()

@@ -6,7 +6,8 @@
 use crate::certificates::Resolution;
 use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
-use crate::names::{Socket, secret_name, table_name};
+use crate::names::{ClientKey, Socket, secret_name, table_name};
+use crate::origin::Origin;
 use crate::speech::Speech;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,9 +28,11 @@ pub(crate) struct GatewayState {
     pub(crate) listeners: Arc<Vec<ListenerState>>,
     /// The certificates of each listener. Apart from the listeners, so that a rotation re-derives no route.
     pub(crate) certificates: Arc<Vec<Certificates>>,
+    /// The certificate that backends are shown, if one is asked for.
+    pub(crate) client: Option<Certificates>,
 }
 
-/// What became of a listener's certificate references.
+/// What became of certificate references, of a listener or of the Gateway as a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Certificates {
     /// Resource names of those that are served, in order, with the digests of their material.
@@ -57,6 +60,8 @@ pub(crate) struct ListenerState {
     /// Whether requests to its hostname are its own and no less specific listener's. A listener without a certificate
     /// that can be served still claims them: nothing answers them in its place.
     pub(crate) claims: bool,
+    /// How what comes in goes on to backends.
+    pub(crate) origin: Origin,
     /// Whether traffic is served: no problem, its Gateway is accepted, and it has a certificate if it needs one.
     pub(crate) usable: bool,
 }
@@ -209,6 +214,8 @@ fn resolve(
         refusal(gateway, class_accepted).or_else(|| problems.iter().all(Option::is_some).then(|| no_listener(gateway)));
     let certificates: Vec<Certificates> =
         (0..).zip(&gateway.listeners).map(|(index, listener)| certificates(index, listener, found)).collect();
+    let client = gateway.client.as_ref().map(|target| client(target, found));
+    let origin = origin(&gateway.name, client.as_ref());
     let listeners = gateway.listeners.iter().zip(problems).zip(&certificates).map(|((listener, problem), own)| {
         let (kinds, bad_kinds) = route_kinds(listener);
         let speech = Speech::of(listener);
@@ -219,6 +226,7 @@ fn resolve(
             port: listener.port,
             hostname: listener.hostname.clone(),
             namespaces: listener.namespaces.clone(),
+            origin: if speech == Speech::Passthrough { Origin::Passthrough } else { origin.clone() },
             speech,
             claims: usable || (accepted && speech.family() == Some(Family::Tls)),
             usable,
@@ -228,7 +236,38 @@ fn resolve(
         }
     });
     let listeners = Arc::new(listeners.collect());
-    GatewayState { fact: gateway.clone(), refused, listeners, certificates: Arc::new(certificates) }
+    GatewayState { fact: gateway.clone(), refused, listeners, certificates: Arc::new(certificates), client }
+}
+
+/// What the reference to the certificate that backends are shown leads to.
+fn client(target: &CertificateRef, found: &BTreeMap<&CertificateRef, &Resolution>) -> Certificates {
+    let mut own = Certificates::default();
+    let field = "spec.tls.backend.clientCertificateRef";
+    match found.get(target) {
+        Some(Resolution::Found(certificate)) => {
+            own.remarks.extend(expired(field, target, certificate));
+            own.served.push((secret_name(&target.name), certificate.digest.clone()));
+        }
+        Some(Resolution::Failed(reason, message)) => {
+            let reason = match reason {
+                Reason::InvalidCertificateRef => Reason::InvalidClientCertificateRef,
+                other => *other,
+            };
+            own.failed.push(Finding::new(reason, field, message.clone()));
+        }
+        // Between a reference and its answer lies no epoch.
+        None => {}
+    }
+    own
+}
+
+/// How connections to backends begin at the Gateway.
+fn origin(gateway: &NamespacedName, client: Option<&Certificates>) -> Origin {
+    match client.map(|client| client.served.first()) {
+        None => Origin::Anonymous,
+        Some(None) => Origin::Unknown,
+        Some(Some((secret, _))) => Origin::Known(ClientKey { gateway: gateway.clone(), secret: secret.clone() }),
+    }
 }
 
 /// What the certificate references of a listener lead to.
@@ -271,11 +310,7 @@ fn certificate_remarks(
     target: &CertificateRef,
     certificate: &CertificateFact,
 ) -> Vec<Finding> {
-    let mut remarks = Vec::new();
-    if certificate.expired {
-        let message = format!("the certificate of Secret {} expired; renew it", target.name);
-        remarks.push(Finding::new(Reason::CertificateExpired, field, message));
-    }
+    let mut remarks: Vec<Finding> = expired(field, target, certificate).into_iter().collect();
     if !certificate.names.iter().any(|name| is_for(name, hostname)) {
         let names = certificate.names.iter().map(Hostname::as_str).collect::<Vec<_>>().join(", ");
         let names = if names.is_empty() { "no DNS name".to_owned() } else { names };
@@ -283,6 +318,11 @@ fn certificate_remarks(
         remarks.push(Finding::new(Reason::CertificateHostnameMismatch, field, message));
     }
     remarks
+}
+
+fn expired(field: &str, target: &CertificateRef, certificate: &CertificateFact) -> Option<Finding> {
+    let message = format!("the certificate of Secret {} expired; renew it", target.name);
+    certificate.expired.then(|| Finding::new(Reason::CertificateExpired, field, message))
 }
 
 /// Whether a certificate of this name can be right for some host of a listener. A wildcard in a certificate stands for

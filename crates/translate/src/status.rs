@@ -5,13 +5,16 @@ use crate::backends::{Resolution, mirrors};
 use crate::gateways::{Certificates, GatewayState, ListenerProblem, ListenerState, Verdict, sentence};
 use crate::lookup::Rows;
 use crate::lower::{Refusal, RouteParts, refused, refused_filters};
+use crate::policies::Standing;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
     ClassFact, Condition, ConditionType, DerivedStatus, Finding, Kind, ListenerStatus, Name, NamespacedName, ObjectKey,
     ParentStatus, RETARGET_HOLD, Reason, StatusBody,
 };
+
+pub(crate) mod policies;
 
 use ConditionType::{Accepted, Conflicted, PartiallyInvalid, Programmed, ResolvedRefs};
 
@@ -188,7 +191,8 @@ pub(crate) fn gateway_status<'i>(inputs: impl Iterator<Item = (&'i GatewayInput,
         }
         Verdict::Ours(state) => {
             findings.extend(state.fact.findings.iter().cloned());
-            findings.extend(state.certificates.iter().flat_map(|own| own.failed.iter().chain(&own.remarks)).cloned());
+            let certificates = state.certificates.iter().chain(&state.client);
+            findings.extend(certificates.flat_map(|own| own.failed.iter().chain(&own.remarks)).cloned());
             let listeners: Vec<ListenerStatus> = state
                 .listeners
                 .iter()
@@ -197,7 +201,8 @@ pub(crate) fn gateway_status<'i>(inputs: impl Iterator<Item = (&'i GatewayInput,
                     listener_status(state, listener, own, attached.get(&listener.name).copied().unwrap_or(0))
                 })
                 .collect();
-            let body = StatusBody::Gateway { conditions: gateway_conditions(state), listeners };
+            let conditions = gateway_conditions(state).into_iter().chain(state.client.as_ref().map(client_resolved));
+            let body = StatusBody::Gateway { conditions: conditions.collect(), listeners };
             Some(DerivedStatus { generation: state.fact.generation, body, findings })
         }
     }
@@ -216,6 +221,15 @@ fn gateway_conditions(state: &GatewayState) -> Vec<Condition> {
         Condition::yes(Accepted, Reason::ListenersNotValid, "some listeners are not valid; their conditions say why")
     };
     vec![accepted, Condition::yes(Programmed, Reason::Programmed, "the configuration is sealed for the proxies")]
+}
+
+/// Whether there is the certificate that backends are shown. Without it the Gateway goes on, and nothing goes to those
+/// of them that are reached over TLS.
+fn client_resolved(client: &Certificates) -> Condition {
+    match client.failed.first() {
+        None => Condition::yes(ResolvedRefs, Reason::ResolvedRefs, "every reference resolves"),
+        Some(first) => Condition::no(ResolvedRefs, first.reason, sentence(&client.failed)),
+    }
 }
 
 fn listener_status(
@@ -287,10 +301,13 @@ fn conflict(reason: Reason, message: &str) -> (Condition, Condition) {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum OtherInput {
     Class(ClassFact),
+    Policy(Arc<Standing>),
+    /// A Gateway through which the policy has an effect.
+    Ancestor(NamespacedName),
     Finding(Finding),
 }
 
-/// Status of classes of ours, and the findings of kinds without status.
+/// Status of classes of ours and of policies, and the findings of kinds without status.
 pub(crate) fn other_statuses<'s>(
     inputs: Rows<'s, (ObjectKey, OtherInput)>,
 ) -> Rows<'s, (ObjectKey, Arc<DerivedStatus>)> {
@@ -302,6 +319,7 @@ pub(crate) fn other_statuses<'s>(
 /// Status of one object that is no Gateway and no route.
 pub(crate) fn other_status<'i>(inputs: impl Iterator<Item = &'i OtherInput>) -> DerivedStatus {
     let mut status = DerivedStatus { generation: 0, body: StatusBody::None, findings: Vec::new() };
+    let (mut policy, mut ancestors) = (None, BTreeSet::new());
     for input in inputs {
         match input {
             OtherInput::Class(class) => {
@@ -309,8 +327,13 @@ pub(crate) fn other_status<'i>(inputs: impl Iterator<Item = &'i OtherInput>) -> 
                 status.body = StatusBody::Class(vec![class_condition(class)]);
                 status.findings.extend(class.findings.iter().cloned());
             }
+            OtherInput::Policy(standing) => policy = Some(standing),
+            OtherInput::Ancestor(gateway) => _ = ancestors.insert(gateway),
             OtherInput::Finding(finding) => status.findings.push(finding.clone()),
         }
+    }
+    if let Some(standing) = policy {
+        policies::describe(&mut status, standing, &ancestors);
     }
     status
 }

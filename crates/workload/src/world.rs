@@ -20,6 +20,7 @@ const SERVICES: [&str; 3] = ["cart", "web", "api"];
 const SLICES: [&str; 4] = ["s1", "s2", "s3", "s4"];
 const GRANTS: [&str; 2] = ["g1", "g2"];
 const SECRETS: [&str; 2] = ["cert", "other-cert"];
+const POLICIES: [&str; 2] = ["tls", "other-tls"];
 const BUNDLES: [&str; 2] = ["ca", "other-ca"];
 const HOSTS: [&str; 7] =
     ["", "*.example.com", "*.dev.example.com", "t.dev.example.com", "www.example.com", "example.com", "*.com"];
@@ -157,6 +158,7 @@ impl World {
             Kind::GrpcRoute => route(&mut self.random, grpc_rule),
             kind @ (Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute) => streams::route(&mut self.random, kind),
             Kind::ReferenceGrant => grant(&mut self.random),
+            Kind::BackendTlsPolicy => policies::backend_tls(&mut self.random),
             Kind::Namespace => json!({}),
             Kind::Service => service(&mut self.random),
             Kind::EndpointSlice => slice(&mut self.random),
@@ -173,7 +175,8 @@ impl World {
         if key.kind == Kind::EndpointSlice && self.random.chance(90) {
             metadata["labels"] = json!({"kubernetes.io/service-name": self.random.pick(&SERVICES)});
         }
-        if RouteKind::of(key.kind).is_some() && self.random.chance(30) {
+        let has_age = RouteKind::of(key.kind).is_some() || key.kind == Kind::BackendTlsPolicy;
+        if has_age && self.random.chance(30) {
             metadata["creationTimestamp"] = format!("2024-05-0{}T10:00:00Z", 1 + self.random.below(3)).into();
         }
         if self.random.chance(8) && body["spec"].is_object() {
@@ -226,6 +229,7 @@ fn keys() -> Vec<ObjectKey> {
         all(Kind::Service, &SERVICES);
         all(Kind::EndpointSlice, &SLICES);
         all(Kind::ReferenceGrant, &GRANTS);
+        all(Kind::BackendTlsPolicy, &POLICIES);
         all(Kind::Secret, &SECRETS);
         all(Kind::ConfigMap, &BUNDLES);
     }
@@ -242,7 +246,11 @@ fn gateway(random: &mut Random) -> Value {
     let first = random.below(HOSTS.len());
     let listeners: Vec<Value> = (0..1 + random.below(4)).map(|index| listener(random, first, index)).collect();
     let class = if random.chance(90) { "ours" } else { *random.pick(&["also-ours", "foreign", "nowhere"]) };
-    json!({"spec": {"gatewayClassName": class, "listeners": listeners}})
+    let mut gateway = json!({"spec": {"gatewayClassName": class, "listeners": listeners}});
+    if random.chance(30) {
+        gateway["spec"]["tls"] = json!({"backend": {"clientCertificateRef": certificate(random)}});
+    }
+    gateway
 }
 
 fn listener(random: &mut Random, first: usize, index: usize) -> Value {

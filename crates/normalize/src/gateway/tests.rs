@@ -1,7 +1,9 @@
 use crate::fixture::{accepts, carried, facts, refuses, rows, with};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tidegate_model::{AllowedNamespaces, Fact, GatewayFact, GroupKind, LabelExpression, Protocol, Reason};
+use tidegate_model::{
+    AllowedNamespaces, CertificateRef, Fact, GatewayFact, GroupKind, Kind, LabelExpression, NamespacedName, Protocol, Reason,
+};
 
 fn base() -> Value {
     json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
@@ -232,10 +234,30 @@ fn what_is_not_supported_but_opens_nothing_is_a_remark() {
             "ListenerSets are not supported",
         ),
         ("/spec/defaultScope", json!("All"), "spec.defaultScope", "not supported"),
-        ("/spec/tls", json!({"backend": {}}), "spec.tls", "not supported"),
+        ("/spec/tls", json!({"frontend": {}}), "spec.tls.frontend", "not supported"),
     ];
     refuses(&base(), false, &table);
     for (pointer, value, ..) in table {
         assert_eq!(gateway(with(base(), pointer, value)).findings, []);
     }
+}
+
+#[test]
+fn the_certificate_that_backends_are_shown_is_read() {
+    let read = |reference: Value| match &facts(with(base(), "/spec/tls", json!({"backend": {"clientCertificateRef": reference}})))[0] {
+        Fact::Gateway(gateway) => gateway.client.clone(),
+        other => panic!("{other:?}"),
+    };
+    let secret = |namespace: &str| CertificateRef { group_kind: Kind::Secret.into(), name: NamespacedName::new(namespace, "cert") };
+    assert_eq!(read(json!({"name": "cert"})), Some(secret("infra")));
+    assert_eq!(read(json!({"name": "cert", "namespace": "shop"})), Some(secret("shop")));
+    assert_eq!(read(json!(null)), None);
+    refuses(
+        &with(base(), "/spec/tls", json!({"backend": {"clientCertificateRef": {"name": "cert"}}})),
+        true,
+        &[
+            ("/spec/tls/backend", json!([]), "spec.tls.backend", "must be an object"),
+            ("/spec/tls/backend/clientCertificateRef/name", json!(null), "spec.tls.backend.clientCertificateRef.name", "is required"),
+        ],
+    );
 }
