@@ -1,6 +1,8 @@
 //! One scenario: what happens, epoch by epoch, and what must be true after each.
 
-mod backends;
+mod authority;
+
+pub mod backends;
 
 mod certificate;
 
@@ -10,7 +12,7 @@ pub mod expect;
 
 pub mod observed;
 
-use bytes::Bytes;
+use authority::Authorities;
 use expect::Expect;
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,9 +20,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use testkit::epochs::{self, Change};
+use testkit::tls::Pair;
 use tidegate_engine::{Applied, Core};
 use tidegate_log::{Event, Object};
 use tidegate_model::{Kind, ObjectKey};
+use tidegate_sources::config_map::keep_bundle;
 use tidegate_sources::secret::take_material;
 use tidegate_vault::Material;
 use tidegate_xds::Sealed;
@@ -53,8 +57,8 @@ pub struct Settings {
 pub struct Certificate {
     /// The Secret.
     pub secret: ObjectKey,
-    /// As a client sees it, in DER.
-    pub der: Bytes,
+    /// The certificate with its key, whatever became of them in the Secret; none if the Secret was written by hand.
+    pub pair: Option<Pair>,
     /// What is kept of it, if it can be served.
     pub material: Option<Material>,
 }
@@ -94,7 +98,7 @@ impl Scenario {
         let batches = epochs::split(&input).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let mut expected: BTreeMap<u64, Expect> = serde_saphyr::from_str(&text("expect.yaml"))
             .unwrap_or_else(|error| panic!("{}/expect.yaml: {error}", folder.display()));
-        let mut millis = 0;
+        let (mut millis, mut authorities) = (0, Authorities::default());
         let epochs: Vec<Epoch> = batches
             .into_iter()
             .map(|batch| {
@@ -106,7 +110,7 @@ impl Scenario {
                             millis += body["wait_ms"].as_u64().expect("wait_ms is a whole number");
                         }
                         Change::Apply(body) if body.get("restart").is_some() => restart = true,
-                        change => read(folder, change, &mut events, &mut certificates),
+                        change => read(folder, change, &mut authorities, &mut events, &mut certificates),
                     }
                 }
                 let expect = expected.remove(&batch.epoch).unwrap_or_default();
@@ -208,9 +212,15 @@ pub fn seal(core: &mut Core, events: &[Event], millis: u64) -> Arc<Sealed> {
 }
 
 /// What a document of the input does. `delete: HTTPRoute shop/cart` (or a list of such) deletes, `certificate: shop/cert`
-/// makes a Secret with a new certificate, `backends: [shop/cart]` Services with an endpoint each; everything else is an
-/// object that an API server would have to take.
-fn read(folder: &Path, change: Change, events: &mut Vec<Event>, certificates: &mut Vec<Certificate>) {
+/// makes a Secret with a new certificate, `bundle: shop/ca` a ConfigMap with CA certificates, `backends: [shop/cart]`
+/// Services with an endpoint each; everything else is an object that an API server would have to take.
+fn read(
+    folder: &Path,
+    change: Change,
+    authorities: &mut Authorities,
+    events: &mut Vec<Event>,
+    certificates: &mut Vec<Certificate>,
+) {
     let object = |body: Value| Object::new(body).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut body = match change {
         Change::Delete(body) => return events.push(Event::Delete(object(body).key)),
@@ -224,20 +234,26 @@ fn read(folder: &Path, change: Change, events: &mut Vec<Event>, certificates: &m
     }
     if body.get("backends").is_some() {
         let bodies = backends::make(&body);
-        return bodies.into_iter().for_each(|body| read(folder, Change::Apply(body), events, certificates));
+        return bodies.into_iter().for_each(|body| read(folder, Change::Apply(body), authorities, events, certificates));
     }
-    let made = body.get("certificate").map(|_| certificate::make(&body));
-    let der = made.map(|(secret, der)| {
+    if body.get("bundle").is_some() {
+        body = authority::make(&body, authorities);
+    }
+    let made = body.get("certificate").map(|_| certificate::make(&body, authorities));
+    let pair = made.map(|(secret, pair)| {
         body = secret;
-        der
+        pair
     });
+    if body["kind"] == "ConfigMap" {
+        let kept = keep_bundle(&mut body);
+        kept.unwrap_or_else(|refusal| panic!("{}: refused: {refusal:?}", folder.display()));
+    }
     let is_secret = body["kind"] == "Secret";
     let material = if is_secret { take_material(&mut body) } else { Ok(None) };
     let material = material.unwrap_or_else(|refusal| panic!("{}: refused: {refusal:?}", folder.display()));
     let object = object(body);
     if is_secret {
-        let (secret, der) = (object.key.clone(), der.unwrap_or_default());
-        certificates.push(Certificate { secret, der, material });
+        certificates.push(Certificate { secret: object.key.clone(), pair, material });
     }
     let refused = tidegate_normalize::admit(&object);
     assert!(refused.is_empty(), "{}: an API server would refuse {}: {refused:?}", folder.display(), object.key);

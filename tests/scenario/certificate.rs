@@ -1,6 +1,6 @@
 //! Certificates that a scenario asks for, made on the spot: keys do not belong into a source tree.
 
-use bytes::Bytes;
+use super::authority::Authorities;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use testkit::tls::Pair;
@@ -11,8 +11,10 @@ use testkit::tls::Pair;
 struct Wish {
     /// `namespace/name` of the Secret.
     certificate: String,
-    /// DNS names of the certificate.
+    /// DNS names of the certificate, and URIs if an authority signs it.
     names: Vec<String>,
+    /// The authority that signs it; itself if none.
+    by: Option<String>,
     #[serde(default)]
     form: Form,
 }
@@ -42,13 +44,16 @@ enum Form {
     Empty,
 }
 
-/// The Secret that the document stands for, and the certificate in DER.
-pub(super) fn make(document: &Value) -> (Value, Bytes) {
+/// The Secret that the document stands for, and the certificate with its key.
+pub(super) fn make(document: &Value, authorities: &mut Authorities) -> (Value, Pair) {
     let wish: Wish = serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{document}: {error}"));
     let names: Vec<&str> = wish.names.iter().map(String::as_str).collect();
-    let pair = Pair::new(&names);
+    let pair = match &wish.by {
+        Some(by) => Pair::signed(&names, authorities.named(by)),
+        None => Pair::new(&names),
+    };
     let other = Pair::new(&["other.example"]);
-    let (mut certificate, mut key) = (pair.certificate, pair.key);
+    let (mut certificate, mut key) = (pair.certificate.clone(), pair.key.clone());
     match wish.form {
         Form::Plain => {}
         Form::Crlf => (certificate, key) = (certificate.replace('\n', "\r\n"), key.replace('\n', "\r\n")),
@@ -67,5 +72,5 @@ pub(super) fn make(document: &Value) -> (Value, Bytes) {
         "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": namespace, "name": name },
         "type": "kubernetes.io/tls", "stringData": { "tls.crt": certificate, "tls.key": key },
     });
-    (secret, pair.der)
+    (secret, pair)
 }
