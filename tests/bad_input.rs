@@ -153,6 +153,7 @@ fn group(row: &Row) -> Option<String> {
         | Row::Table(gateway, _)
         | Row::VirtualHost(gateway, ..)
         | Row::Secret(gateway, _)
+        | Row::Shows(gateway, ..)
         | Row::Member(gateway, _) => of(gateway.as_str()),
         Row::Held(held) => of(held.gateway.as_str()),
         Row::Cluster(name, _) | Row::Endpoints(name, _) => of(name),

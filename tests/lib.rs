@@ -25,6 +25,8 @@ pub fn rows_of(sealed: &Sealed) -> BTreeSet<Row> {
         rows.insert(Row::Gateway(gateway.clone()));
         rows.extend(view.listeners.values().map(|listener| Row::Listener(gateway.clone(), listener.clone())));
         rows.extend(view.secrets.values().map(|secret| Row::Secret(gateway.clone(), secret.clone())));
+        let shows = view.shows.iter();
+        rows.extend(shows.map(|(cluster, secret)| Row::Shows(gateway.clone(), cluster.clone(), secret.clone())));
         rows.extend(view.members.iter().map(|cluster| Row::Member(gateway.clone(), cluster.clone())));
         for (name, table) in &view.tables {
             rows.insert(Row::Table(gateway.clone(), name.clone()));

@@ -1,6 +1,8 @@
 //! One scenario: what happens, epoch by epoch, and what must be true after each.
 
-mod backends;
+mod authority;
+
+pub mod backends;
 
 mod certificate;
 
@@ -10,8 +12,8 @@ pub mod expect;
 
 pub mod observed;
 
+use authority::Authorities;
 use bytes::Bytes;
-use certificate::Authorities;
 use expect::Expect;
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,6 +25,7 @@ use testkit::tls::Pair;
 use tidegate_engine::{Applied, Config, Core};
 use tidegate_log::{Event, Object};
 use tidegate_model::{AddressRange, Kind, ObjectKey};
+use tidegate_sources::config_map::keep_bundle;
 use tidegate_sources::secret::take_material;
 use tidegate_vault::Material;
 use tidegate_xds::Sealed;
@@ -108,7 +111,7 @@ impl Scenario {
         let batches = epochs::split(&input).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         let mut expected: BTreeMap<u64, Expect> = serde_saphyr::from_str(&text("expect.yaml"))
             .unwrap_or_else(|error| panic!("{}/expect.yaml: {error}", folder.display()));
-        let (mut millis, mut authorities) = (0, Authorities::new());
+        let (mut millis, mut authorities) = (0, Authorities::default());
         let epochs: Vec<Epoch> = batches
             .into_iter()
             .map(|batch| {
@@ -222,8 +225,9 @@ pub fn seal(core: &mut Core, events: &[Event], millis: u64) -> Arc<Sealed> {
 }
 
 /// What a document of the input does. `delete: HTTPRoute shop/cart` (or a list of such) deletes, `certificate: shop/cert`
-/// makes a Secret with a new certificate, `authority: shop/ca` a ConfigMap with a new authority, `backends: [shop/cart]` Services with an endpoint each; everything else is an
-/// object that an API server would have to take.
+/// makes a Secret with a new certificate, `bundle: shop/ca` a ConfigMap with CA certificates, `authority: shop/ca` one with that
+/// of a new authority, `backends: [shop/cart]` Services with an endpoint each; everything else is an object that an API server
+/// would have to take.
 fn read(
     folder: &Path,
     change: Change,
@@ -247,14 +251,18 @@ fn read(
         let mut take = |body| read(folder, Change::Apply(body), authorities, events, certificates);
         return bodies.into_iter().for_each(&mut take);
     }
-    if body.get("authority").is_some() {
-        body = certificate::make_authority(&body, authorities);
+    if body.get("bundle").is_some() || body.get("authority").is_some() {
+        body = authority::make(&body, authorities);
     }
     let made = body.get("certificate").map(|_| certificate::make(&body, authorities));
     let pair = made.map(|(secret, pair)| {
         body = secret;
         pair
     });
+    if body["kind"] == "ConfigMap" {
+        let kept = keep_bundle(&mut body);
+        kept.unwrap_or_else(|refusal| panic!("{}: refused: {refusal:?}", folder.display()));
+    }
     let is_secret = body["kind"] == "Secret";
     let material = if is_secret { take_material(&mut body) } else { Ok(None) };
     let material = material.unwrap_or_else(|refusal| panic!("{}: refused: {refusal:?}", folder.display()));

@@ -111,7 +111,7 @@ fn use_service(
         return;
     }
     let (transport, upstream) = (fact.ports[0].transport, fact.ports[0].upstream);
-    let cluster = || encode::cluster(&ir::Cluster { name: name.clone(), transport, upstream });
+    let cluster = || encode::cluster(&ir::Cluster { name: name.clone(), transport, upstream, tls: None });
     let slices = facts.slices_of(service);
     let endpoints = || encode::endpoints(&assignment(&name, &fact.ports[0].name, &slices));
     let (cluster, endpoints) = match cache {

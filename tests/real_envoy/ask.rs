@@ -4,7 +4,6 @@ pub(crate) mod several;
 
 use crate::stage::Stage;
 use crate::streams;
-use bytes::Bytes;
 use http::Method;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +34,7 @@ pub(crate) async fn all(requests: &[Request], stage: &Stage, observed: Observed<
         } else if let Some(text) = &request.websocket {
             websocket(&call, text, &request.expect, until).await
         } else if request.shares.is_empty() {
-            one(&call, &request.expect, stage.shown(&request.expect), until).await
+            one(&call, &request.expect, stage, until).await
         } else {
             several::shares(&call, request, stage).await
         };
@@ -66,13 +65,17 @@ fn call(request: &Request, stage: &Stage, observed: Observed<'_>) -> Call {
 }
 
 /// Asks until the answer is the expected one or time is up.
-async fn one(call: &Call, expected: &Answer, shown: Option<&Bytes>, until: Instant) -> Option<String> {
+async fn one(call: &Call, expected: &Answer, stage: &Stage, until: Instant) -> Option<String> {
+    let shown = stage.shown(expected);
     loop {
         let began = Instant::now();
         let call = fresh(call);
         let answer = call.send().await;
         let mut wrong = difference(&answer, expected, began.elapsed());
         wrong.extend(asked(&call.client, expected));
+        if let Ok(response) = &answer {
+            wrong.extend(under(response, expected, stage));
+        }
         if let (Some(shown), Ok(response)) = (shown, &answer)
             && response.certificate.as_ref() != Some(shown)
         {
@@ -138,6 +141,29 @@ fn difference(answer: &Result<Response, Error>, expected: &Answer, took: Duratio
         && took > Duration::from_millis(most)
     {
         wrong.push(format!("the answer took {took:?}, expected {most} ms at most"));
+    }
+    wrong
+}
+
+/// What differs in the TLS under the request, as the backend saw it.
+fn under(response: &Response, expected: &Answer, stage: &Stage) -> Vec<String> {
+    let found = response.echoed().and_then(|echoed| echoed.tls);
+    let mut wrong = Vec::new();
+    if expected.backend_tls.is_some_and(|tls| tls != found.is_some()) {
+        wrong.push(format!("the backend was reached over TLS: {}", found.is_some()));
+    }
+    let found = found.unwrap_or_default();
+    let texts = [(&expected.backend_sni, &found.server_name), (&expected.backend_alpn, &found.negotiated_protocol)];
+    for (expected, found) in texts {
+        if expected.as_ref().is_some_and(|expected| expected != found) {
+            wrong.push(format!("under the request the backend saw {found:?}, expected {expected:?}"));
+        }
+    }
+    if let Some(secret) = &expected.client_certificate {
+        let expected = stage.certificate(secret).map(|shown| testkit::tls::pem(&shown.der));
+        if found.peer_certificates.first() != expected.as_ref() {
+            wrong.push(format!("the backend was shown {:?}, expected that of {secret:?}", found.peer_certificates));
+        }
     }
     wrong
 }

@@ -15,8 +15,8 @@ use testkit::{Echo, Identity, ports};
 use tidegate_ads::Metrics;
 use tidegate_envoy::{AdsAddress, Binary, Bootstrap, Options, Process};
 use tidegate_model::{
-    HeaderModifier, Hostname, HttpMatch, ListenerKey, Name, NamespacedName, Observation, PathMatch, Refusal, ResourceType,
-    Transport, Upstream,
+    HeaderModifier, Hostname, HttpMatch, ListenerKey, Name, NamespacedName, Observation, PathMatch, Refusal,
+    ResourceType, Transport, Upstream,
 };
 use tidegate_proto::envoy::config::cluster::v3::Cluster;
 use tidegate_proto::envoy::config::core::v3::address::Address;
@@ -109,8 +109,12 @@ fn entry(number: usize, cluster: &Name, path: &str, wrong: Wrong) -> EncodedEntr
 }
 
 fn cluster(name: &Name, wrong: Wrong) -> Resource {
-    let good =
-        encode::cluster(&ir::Cluster { name: name.clone(), transport: Transport::Tcp, upstream: Upstream::Http1 });
+    let good = encode::cluster(&ir::Cluster {
+        name: name.clone(),
+        transport: Transport::Tcp,
+        upstream: Upstream::Http1,
+        tls: None,
+    });
     if wrong != Wrong::Cluster {
         return good;
     }

@@ -13,6 +13,7 @@ use tidegate_ads::{ClientStats, Clients};
 use tidegate_envoy::{AdsAddress, Binary, Bootstrap, Options, Process};
 use tidegate_log::Event;
 use tidegate_model::{Kind, NamespacedName, ObjectKey};
+use tidegate_scenarios::scenario::backends::SERVED_WITH;
 use tidegate_scenarios::scenario::expect::{Answer, Request};
 use tidegate_scenarios::scenario::{Certificate, Scenario};
 use tidegate_vault::Vault;
@@ -103,7 +104,7 @@ impl Stage {
     }
 
     /// The newest certificate of a Secret, `namespace/name`.
-    fn certificate(&self, secret: &str) -> Option<&Certificate> {
+    pub(crate) fn certificate(&self, secret: &str) -> Option<&Certificate> {
         let key = ObjectKey { kind: Kind::Secret, name: NamespacedName::parse(secret) };
         self.certificates.get(&key)
     }
@@ -227,9 +228,21 @@ impl Spoken {
     }
 }
 
+/// The first certificate of each Secret, by `namespace/name`: what backends have to the end.
+fn pairs(scenario: &Scenario) -> BTreeMap<&str, &Pair> {
+    let mut pairs = BTreeMap::new();
+    for certificate in scenario.epochs.iter().flat_map(|epoch| &epoch.certificates) {
+        if let Some(pair) = &certificate.pair {
+            pairs.entry(certificate.secret.name.as_str()).or_insert(pair);
+        }
+    }
+    pairs
+}
+
 /// A backend at every loopback address that a slice ever names, under that name.
 async fn backends(scenario: &Scenario, place: Place) -> Backends {
-    let mut identities: BTreeMap<(SocketAddr, Spoken), Identity> = BTreeMap::new();
+    let mut identities: BTreeMap<(SocketAddr, Spoken), (Identity, Option<&Pair>)> = BTreeMap::new();
+    let pairs = pairs(scenario);
     for event in scenario.changes() {
         let Event::Apply(object) = event else { continue };
         if object.key.kind != Kind::EndpointSlice {
@@ -237,6 +250,8 @@ async fn backends(scenario: &Scenario, place: Place) -> Backends {
         }
         let service = object.body.pointer("/metadata/labels/kubernetes.io~1service-name");
         let service = service.and_then(|name| name.as_str()).unwrap_or_default();
+        let served_with = object.body["metadata"]["annotations"][SERVED_WITH].as_str();
+        let pair = served_with.map(|secret| pairs[secret]);
         let list = |pointer: &str| object.body.pointer(pointer).and_then(|list| list.as_array()).cloned();
         for endpoint in list("/endpoints").unwrap_or_default() {
             for spec in list("/ports").unwrap_or_default() {
@@ -247,23 +262,27 @@ async fn backends(scenario: &Scenario, place: Place) -> Backends {
                 if address.ip().is_loopback() {
                     let namespace = object.key.name.namespace();
                     let identity = || Identity::new(namespace, service, &address.to_string());
-                    identities.entry((address, Spoken::on(&spec))).or_insert_with(identity);
+                    identities.entry((address, Spoken::on(&spec))).or_insert_with(|| (identity(), pair));
                 }
             }
         }
     }
     let mut backends = Backends::default();
-    for ((address, spoken), identity) in identities {
+    for ((address, spoken), (identity, own)) in identities {
         let address = SocketAddr::new(place.moved(address.ip()), address.port());
         if spoken == Spoken::Http {
-            let backend = Echo::start(address, identity).await;
+            let backend = match own {
+                Some(pair) => Echo::start_tls(address, identity, pair).await,
+                None => Echo::start(address, identity).await,
+            };
             backends.requests.push(backend.unwrap_or_else(|error| panic!("{}: {error}", scenario.name())));
             continue;
         }
-        let pair = (spoken == Spoken::TlsLines).then(|| Pair::new(&["backend.example"]));
+        let made = Pair::new(&["backend.example"]);
+        let pair = own.or((spoken == Spoken::TlsLines).then_some(&made));
         let backend = match spoken {
             Spoken::Datagrams => StreamEcho::udp(address, identity).await,
-            Spoken::Lines | Spoken::TlsLines | Spoken::Http => StreamEcho::tcp(address, identity, pair.as_ref()).await,
+            Spoken::Lines | Spoken::TlsLines | Spoken::Http => StreamEcho::tcp(address, identity, pair).await,
         };
         backends.streams.push(backend.unwrap_or_else(|error| panic!("{}: {address}: {error}", scenario.name())));
     }

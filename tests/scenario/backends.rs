@@ -13,6 +13,8 @@ struct Wish {
     /// The ports of each Service.
     #[serde(default = "ports")]
     ports: Vec<Port>,
+    /// The Secret with the certificate that the endpoints have: they are reached over TLS alone.
+    served_with: Option<String>,
     /// The last part of the first one's address; the next one has the next.
     #[serde(default = "first")]
     first: u8,
@@ -31,6 +33,9 @@ struct Port {
 /// What lies between the port of a Service and that of its endpoint, so that neither passes for the other.
 const HIGHER: u16 = 10_000;
 
+/// The annotation of a slice that says with which Secret's certificate its endpoints are reached over TLS.
+pub const SERVED_WITH: &str = "tidegate.test/served-with";
+
 fn ports() -> Vec<Port> {
     vec![Port { port: 8080, app_protocol: None, protocol: tcp() }]
 }
@@ -47,10 +52,10 @@ fn tcp() -> String {
 pub(super) fn make(document: &Value) -> Vec<Value> {
     let wish: Wish = serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{document}: {error}"));
     let each = wish.backends.iter().zip(wish.first..);
-    each.flat_map(|(name, last)| objects(&NamespacedName::parse(name), last, &wish.ports)).collect()
+    each.flat_map(|(name, last)| objects(&NamespacedName::parse(name), last, &wish)).collect()
 }
 
-fn objects(name: &NamespacedName, last: u8, ports: &[Port]) -> [Value; 2] {
+fn objects(name: &NamespacedName, last: u8, Wish { ports, served_with, .. }: &Wish) -> [Value; 2] {
     let (namespace, name) = (name.namespace(), name.name());
     let port = |port: &Port, number: u16| {
         let name = format!("p{}", port.port);
@@ -67,11 +72,14 @@ fn objects(name: &NamespacedName, last: u8, ports: &[Port]) -> [Value; 2] {
         "spec": { "ports": own },
     });
     let labels = json!({ "kubernetes.io/service-name": name });
-    let slice = json!({
+    let mut slice = json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": { "name": format!("{name}-1"), "namespace": namespace, "labels": labels },
         "ports": theirs,
         "endpoints": [{ "addresses": [format!("127.20.0.{last}")], "conditions": { "ready": true } }],
     });
+    if let Some(secret) = served_with {
+        slice["metadata"]["annotations"] = json!({ SERVED_WITH: secret });
+    }
     [service, slice]
 }

@@ -1,9 +1,9 @@
 //! Certificates that a scenario asks for, made on the spot: keys do not belong into a source tree.
 
+use super::authority::Authorities;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use testkit::tls::{Authority, Pair};
+use testkit::tls::Pair;
 
 /// A document that stands for a Secret.
 #[derive(Debug, Deserialize)]
@@ -11,9 +11,9 @@ use testkit::tls::{Authority, Pair};
 struct Wish {
     /// `namespace/name` of the Secret.
     certificate: String,
-    /// DNS names of the certificate.
+    /// DNS names of the certificate, and URIs if an authority signs it.
     names: Vec<String>,
-    /// The ConfigMap, `namespace/name`, whose newest authority signs it; it signs itself if none.
+    /// The authority that signs it; itself if none.
     by: Option<String>,
     #[serde(default)]
     form: Form,
@@ -44,33 +44,17 @@ enum Form {
     Empty,
 }
 
-/// Authorities by the ConfigMaps that have their certificates.
-pub(super) type Authorities = BTreeMap<String, Authority>;
-
-/// The ConfigMap that the document `authority: namespace/name` stands for, with a new authority.
-pub(super) fn make_authority(document: &Value, authorities: &mut Authorities) -> Value {
-    let name = document["authority"].as_str().expect("an authority is namespace/name");
-    let authority = Authority::new();
-    let (namespace, own) = name.split_once('/').expect("a ConfigMap is namespace/name");
-    let config_map = json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "namespace": namespace, "name": own },
-        "data": { "ca.crt": authority.certificate },
-    });
-    authorities.insert(name.to_owned(), authority);
-    config_map
-}
-
-/// The Secret that the document stands for, and the certificate that was made for it.
-pub(super) fn make(document: &Value, authorities: &Authorities) -> (Value, Pair) {
+/// The Secret that the document stands for, and the certificate with its key.
+pub(super) fn make(document: &Value, authorities: &mut Authorities) -> (Value, Pair) {
     let wish: Wish = serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{document}: {error}"));
     let names: Vec<&str> = wish.names.iter().map(String::as_str).collect();
     let pair = match &wish.by {
-        Some(by) => authorities.get(by).unwrap_or_else(|| panic!("{document}: no authority {by}")).sign(&names),
+        Some(by) => authorities.named(by).sign(&names),
         None => Pair::new(&names),
     };
     let made = pair.clone();
     let other = Pair::new(&["other.example"]);
-    let (mut certificate, mut key) = (pair.certificate, pair.key);
+    let (mut certificate, mut key) = (pair.certificate.clone(), pair.key.clone());
     match wish.form {
         Form::Plain => {}
         Form::Crlf => (certificate, key) = (certificate.replace('\n', "\r\n"), key.replace('\n', "\r\n")),

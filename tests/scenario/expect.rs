@@ -107,10 +107,14 @@ pub enum Session {
 pub struct Answer {
     /// Nobody listens on the port; or the connection is closed without a word, or the datagram is dropped.
     pub refused: bool,
-    /// Whether the backend at the end of a connection was reached over TLS.
+    /// Whether the backend was reached over TLS.
     pub backend_tls: Option<bool>,
     /// The name that it was asked for then.
     pub backend_sni: Option<String>,
+    /// What it agreed to speak over TLS: `h2` or `http/1.1`.
+    pub backend_alpn: Option<String>,
+    /// The Secret, `namespace/name`, whose newest certificate it was shown; empty: none.
+    pub client_certificate: Option<String>,
     /// Status.
     pub status: Option<u16>,
     /// Status of a call of gRPC: 0 is OK, 12 UNIMPLEMENTED, 14 UNAVAILABLE.

@@ -58,6 +58,13 @@ impl Observed<'_> {
                 let kinds = listener.supported_kinds.iter().map(|kind| kind.kind.to_string());
                 found.insert("supportedKinds".to_owned(), joined(kinds));
             }
+            (StatusBody::Policy(ancestors), _) => {
+                let names = ancestors.iter().map(|ancestor| ancestor.gateway.to_string());
+                found.insert("ancestors".to_owned(), joined(names));
+                for ancestor in ancestors {
+                    insert(&mut found, &format!("{} ", ancestor.gateway), &ancestor.conditions);
+                }
+            }
             (StatusBody::Route(parents), _) => {
                 found.insert("parents".to_owned(), joined(parents.iter().map(|parent| parent_name(&parent.parent))));
                 for parent in parents {

@@ -55,8 +55,12 @@ struct Cluster {
     bytes: Bytes,
     /// Some form of it has had its endpoints: routes can use it.
     usable: bool,
-    /// The newest form waits for endpoints.
+    /// The newest form waits for endpoints, or for a secret after it has had them.
     warming: bool,
+    /// Endpoints came for the newest form, or it was said that there are none.
+    assigned: bool,
+    /// Secrets that the newest form names.
+    secrets: BTreeSet<String>,
 }
 
 /// Any other resource at the client.
@@ -183,7 +187,7 @@ impl Envoy {
         }
     }
 
-    /// Names of clusters whose newest form waits for endpoints.
+    /// Names of clusters whose newest form waits for endpoints or a secret.
     #[must_use]
     pub fn warming(&self) -> BTreeSet<String> {
         self.clusters.iter().filter(|(_, cluster)| cluster.warming).map(|(name, _)| name.clone()).collect()
@@ -272,6 +276,7 @@ impl Envoy {
             (ResourceType::Secret, _) => self.apply_named(kind, good),
             (ResourceType::Table, _) => self.apply_named(kind, good),
         }
+        self.end_warming();
         self.check_routes();
         if self.options.protocol == Protocol::Sotw && is_empty && self.asks_for_nothing(kind) {
             // It takes the version, and says nothing.

@@ -13,7 +13,7 @@ use tidegate_proto::envoy::extensions::filters::network::tcp_proxy::v3::TcpProxy
 use tidegate_proto::envoy::extensions::filters::network::tcp_proxy::v3::tcp_proxy::ClusterSpecifier;
 use tidegate_proto::envoy::extensions::filters::udp::udp_proxy::v3::udp_proxy_config::RouteSpecifier as DatagramRoute;
 use tidegate_proto::envoy::extensions::filters::udp::udp_proxy::v3::{Route, UdpProxyConfig};
-use tidegate_proto::envoy::extensions::transport_sockets::tls::v3::DownstreamTlsContext;
+use tidegate_proto::envoy::extensions::transport_sockets::tls::v3::{DownstreamTlsContext, UpstreamTlsContext};
 use tidegate_proto::unpack;
 use tidegate_proto::xds::r#type::matcher::v3::Matcher;
 use tidegate_proto::xds::r#type::matcher::v3::matcher::{MatcherType, on_match};
@@ -25,6 +25,16 @@ pub(crate) fn has_eds(bytes: &Bytes) -> bool {
         Some(cluster::ClusterDiscoveryType::Type(kind)) => kind == i32::from(cluster::DiscoveryType::Eds),
         Some(cluster::ClusterDiscoveryType::ClusterType(_)) | None => false,
     }
+}
+
+/// The secrets that a cluster names.
+pub(crate) fn secrets_of_cluster(bytes: &Bytes) -> BTreeSet<String> {
+    let cluster = Cluster::decode(bytes.clone()).unwrap_or_default();
+    let context = cluster.transport_socket.as_ref().and_then(|socket| match socket.config_type.as_ref()? {
+        transport_socket::ConfigType::TypedConfig(any) => unpack::<UpstreamTlsContext>(any).ok().flatten(),
+    });
+    let common = context.and_then(|context| context.common_tls_context);
+    common.into_iter().flat_map(|tls| tls.tls_certificate_sds_secret_configs).map(|secret| secret.name).collect()
 }
 
 /// The tables that a listener names.

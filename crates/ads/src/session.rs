@@ -9,7 +9,8 @@
 //!   [`Limits::pin_ms`], then goes out as it is. The form that waits is pinned: newer ones wait behind it.
 //! * A cluster that is no longer wanted stays until the client accepted listeners and tables that do not name it, and
 //!   then [`Limits::grace_ms`]. In the state-of-the-world protocol what is sent until then is the union.
-//! * Secrets are sent when they are asked for, one a response, and again when they change.
+//! * Secrets are sent when they are asked for, one a response, and again when they change. A cluster that names one warms
+//!   until the client has it, so that what names the cluster waits for both.
 //! * A cluster that changed is followed by its endpoints, changed or not: Envoy warms it anew.
 //! * What a client rejects is found out ([`isolation`]) and not sent again until its content
 //!   changes; everything else goes on. Until then the client is kept at what it accepted before.

@@ -289,6 +289,7 @@ fn holder(row: &Row) -> Option<ObjectKey> {
         | Row::Table(..)
         | Row::VirtualHost(..)
         | Row::Secret(..)
+        | Row::Shows(..)
         | Row::Member(..)
         | Row::Cluster(..)
         | Row::Endpoints(..)

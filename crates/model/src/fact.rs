@@ -16,12 +16,14 @@ use std::sync::Arc;
 mod frontend;
 
 mod http;
+mod policy;
 
 pub use frontend::{ClientValidationFact, FrontendFact};
 pub use http::{
     CorsFact, Filter, HeaderModifier, HttpMatch, MethodMatch, MirrorFact, PathMatch, PathModifier, RedirectFact,
     RetryFact, RewriteFact, SessionCarrier, SessionFact, ValueMatch, ValuePattern,
 };
+pub use policy::{AuthorityRefs, BackendTlsFact, PolicyTarget, SubjectName};
 
 /// One normalized record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,6 +48,8 @@ pub enum Fact {
     Secret(Arc<SecretFact>),
     /// A ConfigMap.
     Bundle(Arc<BundleFact>),
+    /// A BackendTLSPolicy.
+    BackendTls(Arc<BackendTlsFact>),
     /// Something to say about an object whose kind has no status of its own to say it in.
     Finding(ObjectKey, Finding),
 }
@@ -82,6 +86,8 @@ pub struct GatewayFact {
     pub addresses: Vec<AddressFact>,
     /// `spec.tls.frontend`.
     pub frontend: FrontendFact,
+    /// `spec.tls.backend.clientCertificateRef`: the certificate that backends are shown over TLS.
+    pub client: Option<CertificateRef>,
     /// Whether `spec.infrastructure.parametersRef` is set, and to what.
     pub parameters: Option<GroupKind>,
     /// What is wrong with it by itself. Not empty: the Gateway is not accepted and nothing of it is served.
@@ -570,6 +576,7 @@ impl Fact {
             Fact::Service(service) => ObjectKey { kind: Kind::Service, name: service.name.clone() },
             Fact::Slice(slice) => ObjectKey { kind: Kind::EndpointSlice, name: slice.name.clone() },
             Fact::Secret(secret) => ObjectKey { kind: Kind::Secret, name: secret.name.clone() },
+            Fact::BackendTls(policy) => ObjectKey { kind: Kind::BackendTlsPolicy, name: policy.name.clone() },
             Fact::Bundle(bundle) => ObjectKey { kind: Kind::ConfigMap, name: bundle.name.clone() },
             Fact::Finding(object, _) => object.clone(),
             Fact::Grant(_) => return None,

@@ -110,6 +110,12 @@ reasons! {
     InvalidCACertificateKind,
     /// The configuration is not as it is by itself.
     ConfigurationChanged,
+    /// An older policy is about the same target.
+    Conflicted,
+    /// No route leads to what a policy is about.
+    TargetNotFound,
+    /// The certificate that a Gateway shows to backends is not there or cannot be used.
+    InvalidClientCertificateRef,
     /// A certificate is past its end; it is served all the same.
     CertificateExpired,
     /// A certificate is not for the hostname of its listener; it is served all the same.

@@ -30,6 +30,9 @@ pub enum Kind {
     UdpRoute,
     /// `gateway.networking.k8s.io` ReferenceGrant.
     ReferenceGrant,
+    /// `gateway.networking.k8s.io` BackendTLSPolicy.
+    #[serde(rename = "BackendTLSPolicy")]
+    BackendTlsPolicy,
     /// core Namespace.
     Namespace,
     /// core Service.
@@ -44,7 +47,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::ListenerSet,
@@ -54,6 +57,7 @@ impl Kind {
         Kind::TcpRoute,
         Kind::UdpRoute,
         Kind::ReferenceGrant,
+        Kind::BackendTlsPolicy,
         Kind::Namespace,
         Kind::Service,
         Kind::EndpointSlice,
@@ -74,6 +78,7 @@ impl Kind {
             Kind::TcpRoute => "TCPRoute",
             Kind::UdpRoute => "UDPRoute",
             Kind::ReferenceGrant => "ReferenceGrant",
+            Kind::BackendTlsPolicy => "BackendTLSPolicy",
             Kind::Namespace => "Namespace",
             Kind::Service => "Service",
             Kind::EndpointSlice => "EndpointSlice",
@@ -94,7 +99,8 @@ impl Kind {
             | Kind::TlsRoute
             | Kind::TcpRoute
             | Kind::UdpRoute
-            | Kind::ReferenceGrant => "gateway.networking.k8s.io",
+            | Kind::ReferenceGrant
+            | Kind::BackendTlsPolicy => "gateway.networking.k8s.io",
             Kind::Namespace | Kind::Service | Kind::Secret | Kind::ConfigMap => "",
             Kind::EndpointSlice => "discovery.k8s.io",
         }
@@ -111,6 +117,7 @@ impl Kind {
             Kind::ReferenceGrant => &["v1beta1", "v1"],
             Kind::ListenerSet
             | Kind::GrpcRoute
+            | Kind::BackendTlsPolicy
             | Kind::Namespace
             | Kind::Service
             | Kind::EndpointSlice

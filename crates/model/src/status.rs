@@ -24,7 +24,11 @@ impl DerivedStatus {
     pub fn gateway(&self) -> Option<&NamespacedName> {
         match &self.body {
             StatusBody::ListenerSet { gateway, .. } => Some(gateway),
-            StatusBody::Class(_) | StatusBody::Gateway { .. } | StatusBody::Route(_) | StatusBody::None => None,
+            StatusBody::Class(_)
+            | StatusBody::Gateway { .. }
+            | StatusBody::Route(_)
+            | StatusBody::Policy(_)
+            | StatusBody::None => None,
         }
     }
 }
@@ -56,6 +60,8 @@ pub enum StatusBody {
     },
     /// A route: one entry a parent reference that is ours, in the order of the spec.
     Route(Vec<ParentStatus>),
+    /// A policy: one entry a Gateway through which it has an effect, by name.
+    Policy(Vec<AncestorStatus>),
     /// A kind without status: only findings.
     None,
 }
@@ -79,6 +85,15 @@ pub struct ParentStatus {
     /// The parent as the user referred to it.
     pub parent: ParentFact,
     /// The Gateway at which the route is served: the parent, or the one that the parent adds listeners to.
+    pub gateway: NamespacedName,
+    /// Its conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// Status of a policy towards one Gateway.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AncestorStatus {
+    /// The Gateway.
     pub gateway: NamespacedName,
     /// Its conditions.
     pub conditions: Vec<Condition>,

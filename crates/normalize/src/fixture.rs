@@ -24,6 +24,7 @@ pub(crate) fn carried(facts: &[Fact]) -> Vec<Finding> {
         Fact::Gateway(gateway) => gateway.findings.clone(),
         Fact::ListenerSet(set) => set.findings.clone(),
         Fact::Route(route) => route.findings.clone(),
+        Fact::BackendTls(policy) => policy.findings.clone(),
         Fact::Grant(_)
         | Fact::Namespace(_)
         | Fact::Service(_)

@@ -1,12 +1,14 @@
 //! Gateway: addresses, infrastructure, and whose ListenerSets it admits. Its listeners are read in `listeners`.
 
-use crate::listeners::{listeners, namespaces};
+use crate::listeners::{certificate, listeners, namespaces};
 use crate::metadata::Metadata;
 use crate::node::{Node, Report, quote};
 use crate::text::{ADDRESS_TYPE, GROUP, HOSTNAME, KIND, LABEL_VALUE, QUALIFIED_KEY, REF_NAME, any, is_ip};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidegate_model::{AddressFact, AllowedNamespaces, Fact, Finding, GatewayFact, GroupKind, Name, ObjectKey, Reason};
+use tidegate_model::{
+    AddressFact, AllowedNamespaces, CertificateRef, Fact, Finding, GatewayFact, GroupKind, Name, ObjectKey, Reason,
+};
 
 mod frontend;
 
@@ -27,6 +29,7 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
     let tls = spec.field("tls");
     tls.is_object(report);
     let frontend = frontend::frontend(&key.name, &tls.field("frontend"), report);
+    let client = client(key, &tls.field("backend"), report);
     not_yet(&spec, report);
     vec![Fact::Gateway(Arc::new(GatewayFact {
         name: key.name.clone(),
@@ -37,6 +40,7 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
         allowed_sets,
         addresses,
         frontend,
+        client,
         parameters,
         findings: report.carry(),
     }))]
@@ -45,18 +49,17 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
 /// Parts whose absence opens nothing: plaintext listeners work without them.
 fn not_yet(spec: &Node<'_>, report: &mut Report) {
     let scope = spec.field("defaultScope");
-    let scoped = scope.choice(&["All", "None"], report).unwrap_or("None") != "None";
-    let tls = spec.field("tls");
-    let backend = tls.field("backend");
-    for (there, field, what) in [
-        (scoped, &scope, "default Gateways are"),
-        (backend.is_object(report), &backend, "TLS settings towards backends are"),
-    ] {
-        if there {
-            let message = format!("{what} not supported and this is ignored; remove it");
-            report.remark(Finding::new(Reason::UnsupportedValue, &field.path(), message));
-        }
+    if scope.choice(&["All", "None"], report).unwrap_or("None") != "None" {
+        let message = "default Gateways are not supported and this is ignored; remove it";
+        report.remark(Finding::new(Reason::UnsupportedValue, &scope.path(), message));
     }
+}
+
+/// The certificate that backends are shown.
+fn client(gateway: &ObjectKey, backend: &Node<'_>, report: &mut Report) -> Option<CertificateRef> {
+    backend.is_object(report);
+    let reference = backend.field("clientCertificateRef");
+    if reference.is_object(report) { certificate(gateway, &reference, report) } else { None }
 }
 
 /// Whose ListenerSets may add listeners: nobody's unless it says so.

@@ -7,7 +7,8 @@
 //! What an API server would do to a manifest is done here, so that a file and a cluster mean the same: defaults are
 //! applied first, then the rules of the kind are checked. A user's mistake is never an error, it is a row:
 //!
-//! * **What breaks a rule, or is not supported, goes into the `findings` of the fact** (GatewayClass, Gateway, ListenerSet, routes):
+//! * **What breaks a rule, or is not supported, goes into the `findings` of the fact** (GatewayClass, Gateway, ListenerSet,
+//!   routes, policies):
 //!   not accepted, nothing of it is served. Identity, parents and hostnames stay as far as they can be read, so that
 //!   status has somewhere to be written.
 //! * **What is only worth saying is a [`Fact::Finding`] of its own**: unknown fields, parts of an EndpointSlice that are
@@ -47,6 +48,8 @@ mod grpc_route;
 mod stream_route;
 
 mod reference_grant;
+
+mod backend_tls_policy;
 
 mod namespace;
 
@@ -102,6 +105,7 @@ pub fn normalize(object: &Object) -> Normalized {
         Kind::TcpRoute => plain(stream_route::facts(RouteKind::Tcp, &object.key, &root, &mut report)),
         Kind::UdpRoute => plain(stream_route::facts(RouteKind::Udp, &object.key, &root, &mut report)),
         Kind::ReferenceGrant => plain(reference_grant::facts(&object.key, &root, &mut report)),
+        Kind::BackendTlsPolicy => plain(backend_tls_policy::facts(&object.key, &root, &mut report)),
         Kind::Namespace => plain(namespace::facts(&object.key, &root, &mut report)),
         Kind::Service => plain(service::facts(&object.key, &root, &mut report)),
         Kind::EndpointSlice => plain(endpoint_slice::facts(&object.key, &root, &mut report)),
@@ -126,6 +130,7 @@ pub fn admit(object: &Object) -> Vec<Finding> {
         Fact::Gateway(gateway) => gateway.findings.clone(),
         Fact::ListenerSet(set) => set.findings.clone(),
         Fact::Route(route) => route.findings.clone(),
+        Fact::BackendTls(policy) => policy.findings.clone(),
         Fact::Finding(_, finding) => vec![finding],
         Fact::Grant(_) | Fact::Namespace(_) | Fact::Service(_) | Fact::Slice(_) | Fact::Secret(_) | Fact::Bundle(_) => {
             Vec::new()

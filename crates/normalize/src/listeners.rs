@@ -124,7 +124,8 @@ fn tls(owner: &ObjectKey, item: &Node<'_>, protocol: &Protocol, report: &mut Rep
     Some(ListenerTlsFact { passthrough, certificates })
 }
 
-fn certificate(owner: &ObjectKey, item: &Node<'_>, report: &mut Report) -> Option<CertificateRef> {
+/// A reference to a certificate.
+pub(crate) fn certificate(owner: &ObjectKey, item: &Node<'_>, report: &mut Report) -> Option<CertificateRef> {
     let group = item.field("group").name(&GROUP, report).unwrap_or_default();
     let kind = item.field("kind");
     let kind = if kind.is_present() { kind.name(&KIND, report) } else { Some(Kind::Secret.as_str().into()) };

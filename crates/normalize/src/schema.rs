@@ -5,6 +5,7 @@
 //! cannot decode a value that nothing else complained about, that is a remark too.
 
 use crate::node::{Report, plain};
+use gateway_api::backendtlspolicies;
 use gateway_api::experimental::{
     gatewayclasses, gateways, grpcroutes, httproutes, listenersets, referencegrants, tcproutes, tlsroutes, udproutes,
 };
@@ -21,7 +22,7 @@ const MAX_SUGGESTIONS: usize = 8;
 
 /// Names of fields in the kinds that are read: candidates for what a misspelt one was meant to be. A candidate is
 /// suggested only if the types have it at that place, so a name too many does no harm.
-const FIELDS: [&str; 107] = [
+const FIELDS: [&str; 112] = [
     "absoluteTimeout",
     "add",
     "addresses",
@@ -39,6 +40,7 @@ const FIELDS: [&str; 107] = [
     "backendRefs",
     "backendRequest",
     "backoff",
+    "caCertificateRefs",
     "certificateRefs",
     "clusterIP",
     "codes",
@@ -119,7 +121,9 @@ const FIELDS: [&str; 107] = [
     "set",
     "spec",
     "statusCode",
+    "subjectAltNames",
     "targetPort",
+    "targetRefs",
     "terminating",
     "timeouts",
     "tls",
@@ -127,8 +131,10 @@ const FIELDS: [&str; 107] = [
     "trafficDistribution",
     "type",
     "urlRewrite",
+    "validation",
     "value",
     "weight",
+    "wellKnownCACertificates",
 ];
 
 /// Adds a remark for every unknown field, and one if the object does not decode where nothing else is wrong.
@@ -187,6 +193,7 @@ fn decode(kind: Kind, body: &Value) -> Option<Decoded> {
         Kind::TcpRoute => decode_as::<tcproutes::TcpRoute>(body),
         Kind::UdpRoute => decode_as::<udproutes::UdpRoute>(body),
         Kind::ReferenceGrant => decode_as::<referencegrants::ReferenceGrant>(body),
+        Kind::BackendTlsPolicy => decode_as::<backendtlspolicies::BackendTlsPolicy>(body),
         Kind::Namespace => decode_as::<core::Namespace>(body),
         Kind::Service => decode_as::<core::Service>(body),
         Kind::EndpointSlice => decode_as::<discovery::EndpointSlice>(body),

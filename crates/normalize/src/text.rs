@@ -110,6 +110,19 @@ pub(crate) const PRECISE_HOSTNAME: TextRule = TextRule {
     advice: "use lower-case labels of letters, digits and '-'",
 };
 
+/// A URI: a scheme and something that belongs to it.
+pub(crate) const URI: TextRule = TextRule {
+    min: 1,
+    max: 253,
+    holds: |text| {
+        text.split_once(':').is_some_and(|(scheme, rest)| {
+            !scheme.is_empty() && !scheme.contains(['/', '?', '#']) && rest.starts_with("//") && !has_control(text)
+        })
+    },
+    what: "a URI",
+    advice: "write it with its scheme, such as spiffe://example.com/name",
+};
+
 /// The name of a gRPC service, with its package.
 pub(crate) const GRPC_SERVICE: TextRule = TextRule {
     min: 1,

@@ -28,6 +28,8 @@ pub(crate) enum Place {
     Listener(Name, ConditionType),
     /// `status.parents[].conditions`.
     Parent(ParentFact, ConditionType),
+    /// `status.ancestors[].conditions`.
+    Ancestor(NamespacedName, ConditionType),
 }
 
 /// What is said of an object from outside: it is not programmed although the seal holds it.
@@ -188,6 +190,12 @@ impl Entry {
                     .map(|(parent, condition)| (Place::Parent(parent.clone(), condition.kind), condition))
                     .collect()
             }
+            StatusBody::Policy(ancestors) => {
+                let of_ancestor = ancestors.iter().flat_map(|ancestor| {
+                    at(&ancestor.conditions, |kind| Place::Ancestor(ancestor.gateway.clone(), kind))
+                });
+                of_ancestor.collect()
+            }
             StatusBody::None => Vec::new(),
         }
     }
@@ -202,7 +210,7 @@ impl Entry {
         let refusal = match place {
             Place::Object(ConditionType::Programmed) => self.observed.object.as_ref(),
             Place::Listener(listener, ConditionType::Programmed) => self.observed.listeners.get(listener),
-            Place::Object(_) | Place::Listener(..) | Place::Parent(..) => None,
+            Place::Object(_) | Place::Listener(..) | Place::Parent(..) | Place::Ancestor(..) => None,
         };
         refusal.filter(|_| derived.status != ConditionStatus::False).unwrap_or(derived)
     }

@@ -3,8 +3,8 @@
 use crate::board::{Entry, Place};
 use serde_json::{Map, Value, json};
 use tidegate_model::{
-    AddressFact, Condition, DerivedStatus, Finding, GroupKind, ListenerStatus, ObjectKey, ParentFact, ParentStatus,
-    SUPPORTED_FEATURES, StatusBody, rfc3339,
+    AddressFact, AncestorStatus, Condition, DerivedStatus, Finding, GroupKind, Kind, ListenerStatus, ObjectKey,
+    ParentFact, ParentStatus, SUPPORTED_FEATURES, StatusBody, rfc3339,
 };
 
 /// One object: what it is, its status, and everything there is to say about it.
@@ -53,6 +53,9 @@ fn status(entry: &Entry, controller: &str) -> Option<Value> {
         StatusBody::Route(parents) => json!({
             "parents": parents.iter().map(|status| parent(entry, status, controller)).collect::<Vec<_>>(),
         }),
+        StatusBody::Policy(ancestors) => json!({
+            "ancestors": ancestors.iter().map(|status| ancestor(entry, status, controller)).collect::<Vec<_>>(),
+        }),
         StatusBody::None => return None,
     })
 }
@@ -83,6 +86,17 @@ fn parent(entry: &Entry, status: &ParentStatus, controller: &str) -> Value {
         "parentRef": parent_ref(&status.parent),
         "controllerName": controller,
         "conditions": conditions(entry, entry.of_parent(status), |kind| Place::Parent(status.parent.clone(), kind)),
+    })
+}
+
+fn ancestor(entry: &Entry, status: &AncestorStatus, controller: &str) -> Value {
+    let mut reference = group_kind(&Kind::Gateway.into());
+    reference["namespace"] = json!(status.gateway.namespace());
+    reference["name"] = json!(status.gateway.name());
+    json!({
+        "ancestorRef": reference,
+        "controllerName": controller,
+        "conditions": conditions(entry, &status.conditions, |kind| Place::Ancestor(status.gateway.clone(), kind)),
     })
 }
 

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tidegate_model::{
-    AddressFact, ClientId, Condition, ConditionType, DerivedStatus, Finding, GroupKind, Kind, ListenerKey, ListenerStatus,
-    Name,
-    NamespacedName, ObjectKey, Observation, ParentFact, ParentStatus, Reason, Refusal, ResourceType, StatusBody,
+    AddressFact, ClientId, Condition, ConditionType, DerivedStatus, Finding, GroupKind, Kind, ListenerKey,
+    ListenerStatus, Name, NamespacedName, ObjectKey, Observation, ParentFact, ParentStatus, Reason, Refusal,
+    ResourceType, StatusBody,
 };
 use tidegate_status::Board;
 

@@ -1,6 +1,6 @@
 //! A backend that answers every request with what it saw and who it is.
 //!
-//! HTTP/1.1, HTTP/2 without TLS and gRPC on one port. The answer is the JSON form of [`Echoed`], so that a test reads from
+//! HTTP/1.1, HTTP/2 and gRPC on one port, without TLS or over it. The answer is the JSON form of [`Echoed`], so that a test reads from
 //! it what a proxy did to the request and which backend it chose. A request can steer its answer:
 //!
 //! * header `X-Echo-Set-Header: name:value, name2:value2` sets headers of the answer;
@@ -15,6 +15,7 @@ pub(crate) mod grpc;
 
 mod turns;
 
+use crate::tls::{self, Handshake, Pair};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
@@ -32,8 +33,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use thiserror::Error;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 use turns::{Turn, Turns};
 
 /// Who a backend says that it is.
@@ -71,6 +74,9 @@ pub struct Echoed {
     /// Who answers.
     #[serde(flatten)]
     pub identity: Identity,
+    /// What is under the request, if it came over TLS. Not in the answer to a call of gRPC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Handshake>,
 }
 
 impl Echoed {
@@ -105,12 +111,34 @@ impl Echo {
     ///
     /// The address is taken or not of this machine.
     pub async fn start(address: SocketAddr, identity: Identity) -> Result<Self, Error> {
+        Echo::listen(address, identity, None).await
+    }
+
+    /// The same over TLS, with this certificate.
+    ///
+    /// # Errors
+    ///
+    /// As [`Echo::start`], or the certificate has no usable key.
+    pub async fn start_tls(address: SocketAddr, identity: Identity, certificate: &Pair) -> Result<Self, Error> {
+        let acceptor = tls::acceptor(certificate, &[b"h2", b"http/1.1"]);
+        let acceptor = acceptor.map_err(|source| Error { address, source })?;
+        Echo::listen(address, identity, Some(acceptor)).await
+    }
+
+    async fn listen(address: SocketAddr, identity: Identity, acceptor: Option<TlsAcceptor>) -> Result<Self, Error> {
         let failed = |source| Error { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (identity, requests) = (Arc::new(identity), Arc::new(AtomicU64::new(0)));
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, Arc::clone(&identity), Arc::clone(&requests)));
+        let backend = Backend {
+            identity: Arc::clone(&identity),
+            requests: Arc::clone(&requests),
+            turns: Arc::default(),
+            upgrade: Arc::default(),
+            tls: None,
+        };
+        accepting.spawn(accept(listener, acceptor, backend));
         Ok(Echo { address, identity, requests, _accepting: accepting })
     }
 
@@ -133,22 +161,22 @@ impl Echo {
     }
 }
 
-async fn accept(listener: TcpListener, identity: Arc<Identity>, requests: Arc<AtomicU64>) {
+async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, backend: Backend) {
     let mut connections = JoinSet::new();
-    let turns = Arc::new(Turns::default());
     loop {
         tokio::select! {
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => {
                 let Ok((stream, _)) = accepted else { continue };
                 let _unsupported = stream.set_nodelay(true);
-                let backend = Backend {
-                    identity: Arc::clone(&identity),
-                    requests: Arc::clone(&requests),
-                    turns: Arc::clone(&turns),
-                    upgrade: Arc::default(),
-                };
-                connections.spawn(serve(stream, backend));
+                let (acceptor, backend) = (acceptor.clone(), Backend { upgrade: Arc::default(), ..backend.clone() });
+                connections.spawn(async move {
+                    let Some(acceptor) = acceptor else { return serve(stream, backend).await };
+                    // Who does not shake hands is not answered.
+                    let Ok(stream) = acceptor.accept(stream).await else { return };
+                    let tls = Some(Arc::new(Handshake::of(&stream)));
+                    serve(stream, Backend { tls, ..backend }).await;
+                });
             }
         }
     }
@@ -162,9 +190,10 @@ struct Backend {
     turns: Arc<Turns>,
     /// What the connection becomes when HTTP is over.
     upgrade: Arc<Mutex<Option<OnUpgrade>>>,
+    tls: Option<Arc<Handshake>>,
 }
 
-async fn serve(stream: TcpStream, backend: Backend) {
+async fn serve(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, backend: Backend) {
     let upgrade = Arc::clone(&backend.upgrade);
     let service = service_fn(move |request| {
         backend.requests.fetch_add(1, Ordering::Relaxed);
@@ -219,6 +248,7 @@ async fn answer(mut request: Request<Incoming>, backend: Backend) -> Result<Answ
         proto: format!("{:?}", parts.version),
         headers,
         identity: Identity::clone(&backend.identity),
+        tls: backend.tls.as_deref().cloned(),
     };
     let kind = echoed.header("content-type").unwrap_or_default();
     if status == StatusCode::OK && kind.starts_with(grpc::CONTENT_TYPE) {

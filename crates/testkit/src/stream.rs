@@ -60,7 +60,7 @@ impl StreamEcho {
     ///
     /// The address is taken or not of this machine, or the certificate has no usable key.
     pub async fn tcp(address: SocketAddr, identity: Identity, certificate: Option<&Pair>) -> io::Result<Self> {
-        let acceptor = certificate.map(tls::acceptor).transpose()?;
+        let acceptor = certificate.map(|pair| tls::acceptor(pair, &[])).transpose()?;
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let mut serving = JoinSet::new();

@@ -1,12 +1,16 @@
 //! TLS for tests: certificates that are made on the spot, and a client that takes any.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{ClientConfig, DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -64,6 +68,37 @@ impl Pair {
     }
 }
 
+/// What a server saw of TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Handshake {
+    /// The name that was asked for.
+    pub server_name: String,
+    /// What is spoken over it, as was agreed upon.
+    pub negotiated_protocol: String,
+    /// The certificates that the client showed, in PEM, its own first.
+    pub peer_certificates: Vec<String>,
+}
+
+impl Handshake {
+    /// What was agreed upon.
+    pub(crate) fn of<S>(stream: &tokio_rustls::server::TlsStream<S>) -> Self {
+        let (_, connection) = stream.get_ref();
+        let protocol = connection.alpn_protocol().unwrap_or_default();
+        Handshake {
+            server_name: connection.server_name().unwrap_or_default().to_owned(),
+            negotiated_protocol: String::from_utf8_lossy(protocol).into_owned(),
+            peer_certificates: connection.peer_certificates().unwrap_or_default().iter().map(|der| pem(der)).collect(),
+        }
+    }
+}
+
+/// A certificate in PEM.
+#[must_use]
+pub fn pem(der: &[u8]) -> String {
+    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", BASE64_STANDARD.encode(der))
+}
+
 /// Shakes hands as this client, asking for `name` and offering to speak these.
 pub(crate) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
@@ -81,14 +116,16 @@ pub(crate) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
-/// Shakes hands as a server with this certificate.
-pub(crate) fn acceptor(pair: &Pair) -> io::Result<TlsAcceptor> {
+/// Shakes hands as a server with this certificate, and agrees to speak one of these. Asks for a certificate of the client
+/// and takes any, or none.
+pub(crate) fn acceptor(pair: &Pair, protocols: &[&[u8]]) -> io::Result<TlsAcceptor> {
     let provider = Arc::new(ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(io::Error::other)?.with_no_client_auth();
+    let builder = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+    let builder = builder.map_err(io::Error::other)?.with_client_cert_verifier(Arc::new(TakesAny(provider)));
     let chain = vec![CertificateDer::from(pair.der.to_vec())];
     let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).map_err(io::Error::other)?;
-    let config = builder.with_single_cert(chain, key).map_err(io::Error::other)?;
+    let mut config = builder.with_single_cert(chain, key).map_err(io::Error::other)?;
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
@@ -98,7 +135,7 @@ pub(crate) fn certificate<S>(stream: &TlsStream<S>) -> Option<Bytes> {
     connection.peer_certificates()?.first().map(|leaf| Bytes::copy_from_slice(leaf))
 }
 
-/// Checks that the server has the key of the certificate that it shows, and not what that is.
+/// Checks that the other side has the key of the certificate that it shows, and not what that is.
 #[derive(Debug)]
 struct TakesAny(Arc<CryptoProvider>);
 
@@ -112,6 +149,47 @@ impl ServerCertVerifier for TakesAny {
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl ClientCertVerifier for TakesAny {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _leaf: &CertificateDer<'_>,
+        _chain: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

@@ -111,7 +111,7 @@ fn decide(asked: &AddressFact, terms: &Terms) -> Result<Name, (Reason, String)> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_model::{FrontendFact, NamespacedName};
+    use tidegate_model::{AllowedNamespaces, FrontendFact, NamespacedName};
 
     /// What a Gateway has, what its listeners bind to, and why it lacks something. Addresses are `Type value`.
     fn decided(asked: &[&str], bind: Bind, usable: &[&str]) -> (Vec<String>, Vec<String>, Vec<(String, Reason)>) {
@@ -125,8 +125,10 @@ mod tests {
             created: 0,
             class: "tidegate".into(),
             listeners: Vec::new(),
+            allowed_sets: AllowedNamespaces::None,
             addresses: asked.iter().map(address).collect(),
             frontend: FrontendFact::default(),
+            client: None,
             parameters: None,
             findings: Vec::new(),
         };

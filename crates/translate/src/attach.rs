@@ -4,6 +4,7 @@ use crate::gateways::{Doors, ListenerState};
 use crate::labels::{LabelsByNamespace, admits};
 use crate::lookup::Rows;
 use crate::names::Socket;
+use crate::origin::Origin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +52,8 @@ pub(crate) struct Binding {
     pub(crate) listener: ListenerKey,
     pub(crate) listener_host: Hostname,
     pub(crate) socket: Socket,
+    /// How what comes in goes on to backends.
+    pub(crate) origin: Origin,
     /// The domains that it serves the route under: none if the listener is not usable, or where a more specific
     /// listener of the port owns the domain (isolation).
     pub(crate) hosts: Vec<Hostname>,
@@ -158,7 +161,13 @@ fn bind(listener: &ListenerState, common: Vec<Hostname>) -> Option<Binding> {
     let mut hosts: Vec<Hostname> = common.into_iter().filter(is_own).collect();
     hosts.sort();
     hosts.dedup();
-    Some(Binding { listener: listener.key.clone(), listener_host: listener.hostname.clone(), socket, hosts })
+    Some(Binding {
+        listener: listener.key.clone(),
+        listener_host: listener.hostname.clone(),
+        socket,
+        origin: listener.origin.clone(),
+        hosts,
+    })
 }
 
 #[cfg(test)]
@@ -178,6 +187,7 @@ mod tests {
             bad_kinds: Vec::new(),
             problem: None,
             speech: Speech::Http,
+            origin: Origin::default(),
             claims: true,
             usable: true,
             fit: true,

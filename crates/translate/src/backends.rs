@@ -3,21 +3,32 @@
 use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
 use crate::names::{Backend, ClusterKey};
+use crate::policies::{self, Holding, Security};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    BackendRef, Filter, Kind, MirrorFact, Name, Reason, RouteFact, RouteKey, RouteKind, ServiceFact, ServicePortFact,
-    Transport, Upstream,
+    BackendRef, Filter, Kind, MirrorFact, Name, NamespacedName, Reason, RouteFact, RouteKey, RouteKind, ServiceFact,
+    ServicePortFact, Transport, Upstream,
 };
 
 /// What a reference leads to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Resolution {
     /// A Service port.
-    Found(Backend),
+    Found(Found),
     /// Nothing that traffic can go to.
     Failed(Reason, Name),
+}
+
+/// A Service port, and how it is to be reached.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Found {
+    /// As it is without any policy.
+    pub(crate) backend: Backend,
+    pub(crate) security: Security,
+    /// Whether some policy is about the Service, be it about another port.
+    pub(crate) has_policies: bool,
 }
 
 /// One reference of one route.
@@ -55,23 +66,53 @@ pub(crate) fn resolutions<'s>(
     edges: &Edges,
     asks: Rows<'s, (BackendAsk, bool)>,
     services: Rows<'s, Arc<ServiceFact>>,
+    holdings: Rows<'s, (NamespacedName, Arc<Holding>)>,
 ) -> Rows<'s, (RouteKey, (BackendRef, Resolution))> {
     let services = edges.carry("services to references", services);
     let by_service = asks.map(|(ask, permitted)| (ask.target.name.clone(), (ask, permitted)));
     let wanted = by_service.clone().map(|(service, _)| service);
-    let named = services.map(|service| (service.name.clone(), service));
-    let states = lookup("services", wanted, named, |known| known.first().map(|service| (*service).clone()));
+    let named = services.map(|service| (service.name.clone(), ServicePart::Service(service)));
+    let holdings = edges.carry("policies to references", holdings);
+    let named = named.concat(holdings.map(|(service, holding)| (service, ServicePart::Holding(holding))));
+    let states = lookup("services", wanted, named, |known| ServiceState::of(known));
     by_service.arrange_by_key_named("backend asks by service").join_core(
         states.arrange_by_key_named("services"),
         |_service, (ask, permitted), service| {
-            let resolution = resolve(ask, *permitted, service.as_deref());
+            let resolution = resolve(ask, *permitted, service);
             Some((ask.route.clone(), (ask.target.clone(), resolution)))
         },
     )
 }
 
+/// What there is to know of a Service. The Service sorts first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) enum ServicePart {
+    Service(Arc<ServiceFact>),
+    Holding(Arc<Holding>),
+}
+
+/// A Service, if it is there, and the policies that hold for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct ServiceState {
+    pub(crate) service: Option<Arc<ServiceFact>>,
+    pub(crate) holding: Option<Arc<Holding>>,
+}
+
+impl ServiceState {
+    fn of(parts: &[&ServicePart]) -> Self {
+        let mut state = ServiceState::default();
+        for part in parts {
+            match part {
+                ServicePart::Service(service) => state.service = Some(service.clone()),
+                ServicePart::Holding(holding) => state.holding = Some(holding.clone()),
+            }
+        }
+        state
+    }
+}
+
 /// What a reference leads to. A missing permission is told before anything that would tell what exists there.
-pub(crate) fn resolve(ask: &BackendAsk, permitted: bool, service: Option<&ServiceFact>) -> Resolution {
+pub(crate) fn resolve(ask: &BackendAsk, permitted: bool, state: &ServiceState) -> Resolution {
     let failed = |reason, message: String| Resolution::Failed(reason, message.into());
     let BackendRef { group_kind, name, port } = &ask.target;
     if !group_kind.is(Kind::Service) {
@@ -84,7 +125,7 @@ pub(crate) fn resolve(ask: &BackendAsk, permitted: bool, service: Option<&Servic
             format!("Service {name} is in another namespace; a ReferenceGrant in namespace {namespace} must permit it"),
         );
     }
-    let Some(service) = service else {
+    let Some(service) = &state.service else {
         return failed(Reason::BackendNotFound, format!("Service {name} does not exist"));
     };
     if service.external_name.is_some() {
@@ -101,7 +142,9 @@ pub(crate) fn resolve(ask: &BackendAsk, permitted: bool, service: Option<&Servic
             let known = known.collect::<Vec<_>>().join(", ");
             failed(Reason::BackendNotFound, format!("Service {name} has no {transport} port {port}; it has {known}"))
         }
-        Some(found) => Resolution::Found(backend(service, found, spoken(ask.route.kind, found))),
+        Some(found) => {
+            Resolution::Found(secured(service, found, spoken(ask.route.kind, found), state.holding.as_deref()))
+        }
     }
 }
 
@@ -116,16 +159,27 @@ fn spoken(kind: RouteKind, port: &ServicePortFact) -> Upstream {
 }
 
 fn backend(service: &ServiceFact, port: &ServicePortFact, upstream: Upstream) -> Backend {
-    let cluster = ClusterKey { service: service.name.clone(), port: port.port, transport: port.transport, upstream };
+    let service = service.name.clone();
+    let cluster = ClusterKey { service, port: port.port, transport: port.transport, upstream, tls: None };
     Backend { cluster, port_name: port.name.clone() }
 }
 
+/// The port with what holds for it. Policies are about TLS, which datagrams know nothing of.
+fn secured(service: &ServiceFact, port: &ServicePortFact, upstream: Upstream, holding: Option<&Holding>) -> Found {
+    let holding = holding.filter(|_| port.transport == Transport::Tcp);
+    Found {
+        backend: backend(service, port, upstream),
+        security: policies::security(holding, &port.name),
+        has_policies: holding.is_some(),
+    }
+}
+
 /// Every backend that a reference of an entry to the Service can lead to.
-pub(crate) fn of_service(service: &ServiceFact) -> Vec<Backend> {
+pub(crate) fn of_service(service: &ServiceFact, holding: Option<&Holding>) -> Vec<Found> {
     let mut seen = BTreeSet::new();
     let is_backend = |port: &&ServicePortFact| port.transport == Transport::Tcp && service.external_name.is_none();
     let ports = service.ports.iter().filter(is_backend).filter(|port| seen.insert(port.port));
     let spoken =
         |port: &ServicePortFact| BTreeSet::from([RouteKind::Http, RouteKind::Grpc].map(|kind| spoken(kind, port)));
-    ports.flat_map(|port| spoken(port).into_iter().map(|upstream| backend(service, port, upstream))).collect()
+    ports.flat_map(|port| spoken(port).into_iter().map(|upstream| secured(service, port, upstream, holding))).collect()
 }

@@ -1,4 +1,4 @@
-//! Certificate references of listeners: found in Secrets, judged by what the vault said of their material.
+//! Certificate references of Gateways and their listeners: found in Secrets, judged by what the vault said of their material.
 
 use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
@@ -28,11 +28,16 @@ pub(crate) enum Resolution {
     Failed(Reason, Name),
 }
 
-/// The references of listeners of one object, each once. Where the handshake is passed on they mean nothing.
-fn asks(gateway: &NamespacedName, owner: &ObjectKey, listeners: &[ListenerFact]) -> Vec<CertificateAsk> {
+/// The references of one object and its listeners, each once. Where the handshake is passed on they mean nothing.
+fn asks(
+    gateway: &NamespacedName,
+    owner: &ObjectKey,
+    listeners: &[ListenerFact],
+    client: Option<&CertificateRef>,
+) -> Vec<CertificateAsk> {
     let tls = listeners.iter().filter_map(|listener| listener.tls.as_ref());
     let tls = tls.filter(|tls| !tls.passthrough);
-    let mut targets: Vec<&CertificateRef> = tls.flat_map(|tls| &tls.certificates).collect();
+    let mut targets: Vec<&CertificateRef> = tls.flat_map(|tls| &tls.certificates).chain(client).collect();
     targets.sort();
     targets.dedup();
     let ask = |target: &CertificateRef| CertificateAsk {
@@ -46,12 +51,12 @@ fn asks(gateway: &NamespacedName, owner: &ObjectKey, listeners: &[ListenerFact])
 /// Those of a Gateway.
 pub(crate) fn asks_of_gateway(gateway: &GatewayFact) -> Vec<CertificateAsk> {
     let owner = ObjectKey { kind: Kind::Gateway, name: gateway.name.clone() };
-    asks(&gateway.name, &owner, &gateway.listeners)
+    asks(&gateway.name, &owner, &gateway.listeners, gateway.client.as_ref())
 }
 
 /// Those of a ListenerSet.
 pub(crate) fn asks_of_set(set: &ListenerSetFact) -> Vec<CertificateAsk> {
-    asks(&set.gateway, &set.key(), &set.listeners)
+    asks(&set.gateway, &set.key(), &set.listeners, None)
 }
 
 /// Every reference, resolved.

@@ -12,7 +12,7 @@ use std::hash::Hash;
 use tidegate_model::Name;
 
 /// Every edge that can be cut.
-pub const EDGES: [&str; 42] = [
+pub const EDGES: [&str; 50] = [
     "classes to Gateways",
     "verdicts to status",
     "verdicts to Gateways of ours",
@@ -27,6 +27,9 @@ pub const EDGES: [&str; 42] = [
     "grants to references",
     "references that cross namespaces",
     "references within a namespace",
+    "policies to judgement",
+    "CA certificates to policies",
+    "policies to references",
     "services to references",
     "secrets to references",
     "certificates to Gateways",
@@ -49,17 +52,23 @@ pub const EDGES: [&str; 42] = [
     "members, each once",
     "wanted clusters, each once",
     "clusters that are wanted",
+    "demands of policies",
+    "certificates towards backends",
+    "clusters with certificates",
     "slices to assignments",
     "attachments to status",
     "findings to Gateways and ListenerSets",
     "classes to status",
+    "policies to status",
+    "ways to Services of policies",
     "findings to others",
     "status of routes",
 ];
 
 /// Every edge that can be cut and is only there where entries may be held.
-pub const HOLD_EDGES: [&str; 7] = [
+pub const HOLD_EDGES: [&str; 8] = [
     "backends to holds",
+    "policies to holds",
     "slices to holds",
     "grants to holds",
     "bounds to holds",

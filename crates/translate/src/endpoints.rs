@@ -3,7 +3,7 @@
 
 use crate::edges::Edges;
 use crate::lookup::Rows;
-use crate::names::{Backend, ClusterKey};
+use crate::names::{Backend, ClusterKey, TlsKey};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,10 +17,11 @@ enum ServiceInput {
     Slice(Arc<SliceFact>),
 }
 
-/// Cluster and assignment of every wanted backend.
+/// Cluster and assignment of every wanted backend; `demands` are what policies demand of those that they are about.
 pub(crate) fn assignments<'s>(
     edges: &Edges,
     wanted: Rows<'s, Backend>,
+    demands: Rows<'s, (NamespacedName, Arc<ir::UpstreamTls>)>,
     slices: Rows<'s, Arc<SliceFact>>,
 ) -> Rows<'s, Row> {
     let wanted = edges.carry("clusters that are wanted", wanted);
@@ -29,7 +30,13 @@ pub(crate) fn assignments<'s>(
     let wanted = wanted.map(|backend| (backend.cluster.service.clone(), ServiceInput::Wanted(backend)));
     let slices = slices.flat_map(|slice| slice.service.clone().map(|service| (service, ServiceInput::Slice(slice))));
     // Apart from the reduction: a cluster does not depend on its endpoints.
-    let clusters = wanted_backends.map(|backend| cluster(&backend));
+    let plain = wanted_backends.clone().filter(|backend| backend.cluster.tls.is_none());
+    let secured = wanted_backends.flat_map(|backend| Some((backend.cluster.tls.clone()?.policy, backend)));
+    let secured = secured.arrange_by_key_named("clusters by policy").join_core(
+        edges.carry("demands of policies", demands).arrange_by_key_named("demands of policies"),
+        |_policy, backend, demand| Some(cluster(backend, Some(demand))),
+    );
+    let clusters = plain.map(|backend| cluster(&backend, None)).concat(secured);
     let assignments =
         wanted.concat(slices).reduce_named("assignments by service", |_: &NamespacedName, input, output| {
             let wanted = input.iter().filter_map(|(input, _)| match input {
@@ -50,11 +57,14 @@ pub(crate) fn assignments<'s>(
     clusters.concat(assignments.map(|(_service, row)| row))
 }
 
-/// The cluster of a backend.
-pub(crate) fn cluster(backend: &Backend) -> Row {
+/// The cluster of a backend, with what the policy demands that is about it.
+pub(crate) fn cluster(backend: &Backend, demand: Option<&ir::UpstreamTls>) -> Row {
     let name = backend.cluster.name();
-    let ClusterKey { transport, upstream, .. } = backend.cluster;
-    let cluster = ir::Cluster { name: name.clone(), transport, upstream };
+    let ClusterKey { transport, upstream, tls, .. } = &backend.cluster;
+    let client = tls.as_ref().and_then(|TlsKey { client, .. }| client.as_ref());
+    let certificate = client.map(|client| client.secret.clone());
+    let tls = demand.map(|demand| ir::UpstreamTls { certificate, ..demand.clone() });
+    let cluster = ir::Cluster { name: name.clone(), transport: *transport, upstream: *upstream, tls };
     Row::Cluster(name, Variants::any(encode::cluster(&cluster)))
 }
 
@@ -139,6 +149,7 @@ mod tests {
                 port: 80,
                 transport: Transport::Tcp,
                 upstream: Upstream::Http1,
+                tls: None,
             },
             port_name: port_name.into(),
         };

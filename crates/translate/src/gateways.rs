@@ -9,11 +9,13 @@ use crate::certificates::{CertificateAsk, Resolution};
 use crate::edges::Edges;
 use crate::labels::Labels;
 use crate::lookup::{Rows, lookup};
+use crate::names::ClientKey;
+use crate::origin::Origin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_model::{
-    CertificateRef, ClassFact, Finding, GatewayFact, ListenerSetFact, Name, NamespacedName, ObjectKey, Reason,
+    CertificateRef, ClassFact, Finding, GatewayFact, Kind, ListenerSetFact, Name, NamespacedName, ObjectKey, Reason,
 };
 
 mod certificates;
@@ -222,11 +224,16 @@ fn resolve(
     found: &Found<'_>,
 ) -> GatewayState {
     let mut held = Held::default();
-    let common = Common { gateway, addresses: Arc::new(addresses::addresses(gateway, terms)), found };
+    let key = ObjectKey { kind: Kind::Gateway, name: gateway.name.clone() };
+    let client = gateway.client.as_ref().map(|target| certificates::client(&key, target, found));
+    let origin = origin(&gateway.name, client.as_ref());
+    let addresses = Arc::new(addresses::addresses(gateway, terms));
+    let common = Common { gateway, addresses, origin, found };
     let mut own = ParentState::of_gateway(&common, held.add(&gateway.listeners), |problems| {
         let none_valid = || problems.iter().all(Option::is_some).then(|| no_listener(gateway));
         refusal(gateway, class_accepted).or_else(none_valid)
     });
+    own.client = client;
     sets.sort_by(|(a, _), (b, _)| (a.created, &a.name).cmp(&(b.created, &b.name)));
     let sets = sets.into_iter().map(|(set, labels)| {
         let refused = parents::refusal(set, gateway, own.refused.is_none(), labels.as_deref());
@@ -238,6 +245,15 @@ fn resolve(
     let all = std::iter::once(&mut own).chain(&mut sets);
     listeners::isolate(all.flat_map(|parent| Arc::make_mut(&mut parent.listeners)));
     GatewayState { fact: gateway.clone(), own, sets }
+}
+
+/// How connections to backends begin at the Gateway.
+fn origin(gateway: &NamespacedName, client: Option<&Certificates>) -> Origin {
+    match client.map(|client| client.served.first()) {
+        None => Origin::Anonymous,
+        Some(None) => Origin::Unknown,
+        Some(Some((secret, _))) => Origin::Known(ClientKey { gateway: gateway.clone(), secret: secret.clone() }),
+    }
 }
 
 fn no_listener(gateway: &GatewayFact) -> (Reason, Name) {

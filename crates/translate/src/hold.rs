@@ -8,13 +8,15 @@
 //! entry that begins to match something else is a new one, and a new one is never held: it has no previous form.
 //!
 //! *What is held*: an entry whose new form names a cluster that the previous one did not and that is not usable, while
-//! each cluster of the previous form still exists and the route may still refer to it. Nothing else ever is: no entry
+//! each cluster of the previous form still exists, the route may still refer to it, and it is reached as policies and the
+//! Gateway now want it: nothing goes on in plaintext that is to be encrypted. Nothing else ever is: no entry
 //! that only changes its filters or weights, none whose target goes away or loses its endpoints, none at a cold start.
 //!
 //! *How long*: from the first change on, however often the target changes meanwhile. A change back ends it.
 
-use crate::backends::BackendAsk;
-use crate::names::{Backend, ClusterKey, HostKey};
+use crate::backends::{BackendAsk, Found};
+use crate::names::{Backend, ClusterKey, HostKey, without_tls};
+use crate::origin::Origin;
 use crate::rank::Ranked;
 use crate::references::{Ask, GrantKey};
 use serde::{Deserialize, Serialize};
@@ -37,7 +39,7 @@ pub(crate) enum HoldInput {
     /// When the batch was taken.
     Clock(Millis),
     /// A backend that exists, and whether it is usable.
-    Backend(Backend, bool),
+    Backend(Found, bool),
     /// A grant: what a route may refer to in another namespace.
     Grant(GrantKey, Option<Name>),
     /// A route's own bound.
@@ -73,19 +75,21 @@ pub(crate) struct World {
     /// The bound of routes without their own.
     pub(crate) bound: Millis,
     pub(crate) bounds: BTreeMap<RouteKey, Millis>,
-    /// Backends that exist by the name of their cluster, and whether they are usable.
-    pub(crate) backends: BTreeMap<Name, (Backend, bool)>,
+    /// Backends that exist by the name of their cluster without TLS, and whether they are usable.
+    pub(crate) backends: BTreeMap<Name, (Found, bool)>,
     pub(crate) grants: BTreeSet<(GrantKey, Option<Name>)>,
 }
 
 impl World {
     fn is_usable(&self, cluster: &Name) -> bool {
-        self.backends.get(cluster).is_some_and(|(_, usable)| *usable)
+        self.backends.get(&without_tls(cluster)).is_some_and(|(_, usable)| *usable)
     }
 
-    /// The backend of the cluster, if it exists and the route may refer to it now.
-    fn permitted(&self, route: &RouteKey, cluster: &Name) -> Option<&Backend> {
-        let (backend, _) = self.backends.get(cluster)?;
+    /// The backend of the cluster, if it exists, the route may refer to it and it is reached so now: never in plaintext
+    /// where there shall be TLS, and never as somebody else.
+    fn permitted(&self, route: &RouteKey, origin: &Origin, cluster: &Name) -> Option<Backend> {
+        let (Found { backend, security, .. }, _) = self.backends.get(&without_tls(cluster))?;
+        let backend = origin.reach(backend, security).filter(|backend| backend.cluster.name() == *cluster)?;
         let ClusterKey { service, port, .. } = &backend.cluster;
         let target = BackendRef { group_kind: Kind::Service.into(), name: service.clone(), port: Some(*port) };
         let ask = Ask::Backend(BackendAsk { route: route.clone(), target });
@@ -110,8 +114,9 @@ pub(crate) struct Hold {
 }
 
 /// Whether `desired` has to wait behind what stands there. A pure function of what stands, what is wanted and the world.
-pub(crate) fn decide(world: &World, route: &RouteKey, previous: &Previous, desired: &EncodedEntry) -> Option<Hold> {
+pub(crate) fn decide(world: &World, route: &RouteKey, previous: &Previous, desired: &Ranked) -> Option<Hold> {
     let (previous, since) = previous;
+    let Ranked { entry: desired, origin, .. } = desired;
     let is_new = |cluster: &&Name| !previous.clusters.contains(cluster);
     let waits_for: Vec<Name> =
         desired.clusters.iter().filter(is_new).filter(|cluster| !world.is_usable(cluster)).cloned().collect();
@@ -124,7 +129,7 @@ pub(crate) fn decide(world: &World, route: &RouteKey, previous: &Previous, desir
         return None;
     }
     let uses: Option<Vec<Backend>> =
-        previous.clusters.iter().map(|cluster| world.permitted(route, cluster).cloned()).collect();
+        previous.clusters.iter().map(|cluster| world.permitted(route, origin, cluster)).collect();
     let hold = Hold { previous: previous.clone(), uses: uses?, waits_for, since, until };
     encode::matches_the_same(previous, desired).then_some(hold)
 }
@@ -168,7 +173,8 @@ impl Hold {
     /// The entry that is published: the previous form, in the place that the route wants now.
     pub(crate) fn ranked(&self, desired: &Ranked) -> Arc<Ranked> {
         let rank = desired.rank.clone();
-        Arc::new(Ranked { rank, entry: self.previous.clone(), uses: self.uses.clone() })
+        let (entry, uses) = (self.previous.clone(), self.uses.clone());
+        Arc::new(Ranked { rank, entry, uses, origin: desired.origin.clone() })
     }
 
     /// What is said about it.
@@ -231,7 +237,9 @@ impl State {
         let come = diff > 0;
         match input {
             HoldInput::Clock(millis) => *now = millis,
-            HoldInput::Backend(backend, usable) => put(backends, backend.cluster.name(), (backend, usable), come),
+            HoldInput::Backend(found, usable) => {
+                put(backends, found.backend.cluster.name(), (found, usable), come);
+            }
             HoldInput::Bound(route, bound) => put(bounds, route, bound, come),
             HoldInput::Grant(key, name) => {
                 if come {
@@ -265,7 +273,7 @@ impl State {
         let mut after = Vec::new();
         if !desired.is_empty() {
             let hold = match (&previous, desired.as_slice()) {
-                (Some(previous), [(only, 1)]) => decide(&self.world, &route, previous, &only.entry),
+                (Some(previous), [(only, 1)]) => decide(&self.world, &route, previous, only),
                 _ => None,
             };
             if hold.is_some() {

@@ -12,9 +12,9 @@ use differential_dataflow::input::InputSession;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    AddressRange, BackendRef, BundleFact, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact, GrantFact, Kind,
-    ListenerKey, ListenerSetFact, Millis, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey,
-    RouteKind, SecretFact, ServiceFact, SliceFact,
+    AddressRange, BackendRef, BackendTlsFact, BundleFact, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact,
+    GrantFact, Kind, ListenerKey, ListenerSetFact, Millis, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact,
+    RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 use timely::dataflow::Scope;
@@ -31,10 +31,13 @@ mod edges;
 mod endpoints;
 mod gateways;
 mod hold;
+mod identity;
 mod labels;
 mod lookup;
 mod lower;
 mod names;
+mod origin;
+mod policies;
 mod published;
 mod rank;
 pub mod reference;
@@ -54,6 +57,7 @@ pub use edges::{EDGES, HOLD_EDGES};
 use hold::{Clock, Sources};
 use lookup::Rows;
 use lower::RouteInput;
+use policies::Judged;
 use published::Published;
 use references::Ask;
 use rivals::Loss;
@@ -103,6 +107,7 @@ pub struct Inputs {
     slices: InputSession<Epoch, Arc<SliceFact>, isize>,
     secrets: InputSession<Epoch, Arc<SecretFact>, isize>,
     bundles: InputSession<Epoch, Arc<BundleFact>, isize>,
+    policies: InputSession<Epoch, Arc<BackendTlsFact>, isize>,
     findings: InputSession<Epoch, (ObjectKey, Finding), isize>,
     /// The time, where something depends on it.
     clock: Option<Clock>,
@@ -120,6 +125,7 @@ struct Given<'s> {
     slices: Rows<'s, Arc<SliceFact>>,
     secrets: Rows<'s, Arc<SecretFact>>,
     bundles: Rows<'s, Arc<BundleFact>>,
+    policies: Rows<'s, Arc<BackendTlsFact>>,
     findings: Rows<'s, FindingRow>,
 }
 
@@ -136,6 +142,7 @@ impl Inputs {
             slices: self.slices.to_collection(scope),
             secrets: self.secrets.to_collection(scope),
             bundles: self.bundles.to_collection(scope),
+            policies: self.policies.to_collection(scope),
             findings: self.findings.to_collection(scope),
         }
     }
@@ -152,6 +159,7 @@ impl Inputs {
             slices: InputSession::new(),
             secrets: InputSession::new(),
             bundles: InputSession::new(),
+            policies: InputSession::new(),
             findings: InputSession::new(),
             clock,
         }
@@ -170,6 +178,7 @@ impl Inputs {
             Fact::Slice(slice) => self.slices.update(slice, diff),
             Fact::Secret(secret) => self.secrets.update(secret, diff),
             Fact::Bundle(bundle) => self.bundles.update(bundle, diff),
+            Fact::BackendTls(policy) => self.policies.update(policy, diff),
             Fact::Finding(object, finding) => self.findings.update((object, finding), diff),
         }
     }
@@ -186,7 +195,7 @@ impl Inputs {
         macro_rules! advance {
             ($($input:ident)*) => { $( self.$input.advance_to(epoch); self.$input.flush(); )* };
         }
-        advance!(classes gateways sets routes grants namespaces services slices secrets bundles findings);
+        advance!(classes gateways sets routes grants namespaces services slices secrets bundles policies findings);
         self.clock.iter_mut().for_each(|clock| clock.advance_to(epoch));
     }
 }
@@ -200,8 +209,9 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
     let (controller, terms) = (config.controller.clone(), config.terms());
     let edges = Edges { cut: config.cut.clone() };
     worker.dataflow_named::<Epoch, _, _>("tidegate", |scope| {
-        let Given { classes, gateways, sets, routes, grants, namespaces, services, slices, secrets, bundles, findings } =
-            inputs.given(scope);
+        let given = inputs.given(scope);
+        let Given { classes, gateways, sets, routes, grants, namespaces, services, slices, .. } = given;
+        let Given { secrets, bundles, policies, findings, .. } = given;
         let ticks = inputs.clock.as_mut().map(|clock| clock.ticks(scope));
 
         // What the references of Gateways, ListenerSets and routes lead to.
@@ -213,8 +223,11 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let asks = references::permitted(&edges, asks, grants.clone());
         let certificates =
             certificates::resolutions(&edges, asks.clone().flat_map(references::to_certificate), secrets);
-        let authorities = authorities::resolutions(&edges, asks.clone().flat_map(references::to_authority), bundles);
-        let resolutions = backends::resolutions(&edges, asks.flat_map(references::to_backend), services.clone());
+        let to_authorities = asks.clone().flat_map(references::to_authority);
+        let authorities = authorities::resolutions(&edges, to_authorities, bundles.clone());
+        let Judged { holdings, demands, standings } = policies::judged(&edges, policies, bundles);
+        let asks = asks.flat_map(references::to_backend);
+        let resolutions = backends::resolutions(&edges, asks, services.clone(), holdings.clone());
 
         // In which namespaces what shall attach to something stands.
         let asks = edges.carry("routes to attachment", routes.clone().flat_map(|route| attach::asks(&route)));
@@ -241,6 +254,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let (attached, lost) = (attachments.clone(), losses.clone());
         let route_inputs = route_inputs(&edges, routes.clone(), attached, lost, resolutions, findings.clone());
         let lowered = lower::lowered(route_inputs, holds);
+        let leads = lowered.clone().flat_map(status::policies::lead);
 
         // Sockets, and the clusters that their streams use.
         let streams = lowered.clone().flat_map(streams::wanted);
@@ -253,7 +267,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
             None => Published::as_wanted(&lowered),
             Some(ticks) => {
                 let slices = slices.clone();
-                Published::with_holds(&edges, Sources { ticks, lowered, routes, grants, services, slices })
+                Published::with_holds(&edges, Sources { ticks, lowered, routes, grants, services, holdings, slices })
             }
         };
 
@@ -262,10 +276,12 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let hosts = assemble::virtual_hosts(&edges, domains, published.entries);
         let members = edges.once("members, each once", published.used.concat(streamed));
         let wanted = edges.once("wanted clusters, each once", members.clone().map(|(_, backend)| backend));
-        let assignments = endpoints::assignments(&edges, wanted, slices);
+        let assignments = endpoints::assignments(&edges, wanted, demands, slices);
+        let identities = identity::rows(&edges, ours.clone(), members.clone());
 
         // Status, from the same rows.
-        let statuses = statuses(&edges, controller, verdicts, attachments, losses, classes, findings)
+        let others = others(&edges, controller, classes, status::policies::inputs(&edges, standings, leads));
+        let statuses = statuses(&edges, verdicts, attachments, losses, others, findings)
             .concat(edges.carry("status of routes", published.statuses));
 
         let rows = ours
@@ -274,28 +290,41 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
             .concat(hosts)
             .concat(members.map(|(gateway, backend)| Row::Member(gateway, backend.cluster.name())))
             .concat(assignments)
+            .concat(identities)
             .concat(statuses.map(|(object, status)| Row::Status(object, status)));
-        let rows = match published.held {
-            None => rows,
-            Some(held) => rows.concat(held.map(Row::Held)),
-        };
-        rows.inspect_batch(move |_epoch, rows| {
-            // The receiver is gone only when the engine is being torn down.
-            let _ = output.send(rows.to_vec());
-        })
-        .probe_with(&probe);
+        let rows = published.held.into_iter().fold(rows, |rows, held| rows.concat(held.map(Row::Held)));
+        deliver(rows, output, &probe);
     });
     (inputs, probe)
+}
+
+/// Sends what changes, epoch by epoch.
+fn deliver(rows: Rows<'_, Row>, output: Output, probe: &ProbeHandle<Epoch>) {
+    rows.inspect_batch(move |_epoch, rows| {
+        // The receiver is gone only when the engine is being torn down.
+        let _ = output.send(rows.to_vec());
+    })
+    .probe_with(probe);
+}
+
+/// What the status of classes of ours and of policies is made of.
+fn others<'s>(
+    edges: &Edges,
+    controller: Name,
+    classes: Rows<'s, ClassFact>,
+    policies: Rows<'s, (ObjectKey, OtherInput)>,
+) -> Rows<'s, (ObjectKey, OtherInput)> {
+    let classes = classes.filter(move |class| class.controller == controller).map(other_class);
+    edges.carry("classes to status", classes).concat(policies)
 }
 
 /// The status of everything but routes.
 fn statuses<'s>(
     edges: &Edges,
-    controller: Name,
     verdicts: Rows<'s, (NamespacedName, gateways::Verdict)>,
     attachments: Rows<'s, (RouteKey, Attachment)>,
     losses: Rows<'s, (RouteKey, Loss)>,
-    classes: Rows<'s, ClassFact>,
+    others: Rows<'s, (ObjectKey, OtherInput)>,
     findings: Rows<'s, FindingRow>,
 ) -> Rows<'s, (ObjectKey, Arc<DerivedStatus>)> {
     let verdicts = verdicts.flat_map(|(gateway, verdict)| status::verdicts(&gateway, &verdict));
@@ -306,10 +335,7 @@ fn statuses<'s>(
         .concat(edges.carry("attachments to status", attached))
         .concat(lost.negate())
         .concat(edges.carry("findings to Gateways and ListenerSets", findings.clone().flat_map(parent_finding)));
-    let classes = classes.filter(move |class| class.controller == controller).map(other_class);
-    let other_inputs = edges
-        .carry("classes to status", classes)
-        .concat(edges.carry("findings to others", findings.flat_map(other_finding)));
+    let other_inputs = others.concat(edges.carry("findings to others", findings.flat_map(other_finding)));
     status::parent_statuses(parent_inputs).concat(status::other_statuses(other_inputs))
 }
 
@@ -378,6 +404,7 @@ fn other_finding((object, finding): FindingRow) -> Option<(ObjectKey, OtherInput
         Kind::Gateway | Kind::ListenerSet => None,
         Kind::GatewayClass
         | Kind::ReferenceGrant
+        | Kind::BackendTlsPolicy
         | Kind::Namespace
         | Kind::Service
         | Kind::EndpointSlice

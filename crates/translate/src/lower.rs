@@ -2,9 +2,10 @@
 //! use, and the route's status. The last place where a route is seen whole.
 
 use crate::attach::{Attachment, Outcome};
-use crate::backends::{Resolution, mirrors};
+use crate::backends::{Found, Resolution, mirrors};
 use crate::lookup::Rows;
 use crate::names::{Backend, HostKey, table_name};
+use crate::origin::Origin;
 use crate::rank::{Rank, Ranked};
 use crate::rivals::{self, Loss};
 use crate::status::route_status;
@@ -48,17 +49,28 @@ pub(crate) enum RouteOutput {
     Entry(HostKey, Hostname, Arc<Ranked>),
     /// A Gateway's table names a cluster.
     Uses(NamespacedName, Backend),
+    /// The route leads from a Gateway to a port of a Service that policies are about.
+    Leads(Lead),
     /// What is wanted of a socket.
     Stream(SocketKey, Arc<Stream>),
     /// The route's status.
     Status(Arc<DerivedStatus>),
 }
 
-/// Where requests come in: what a redirect that changes neither scheme nor port must say again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A way from a Gateway to a port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Lead {
+    pub(crate) service: NamespacedName,
+    pub(crate) port_name: Name,
+    pub(crate) gateway: NamespacedName,
+}
+
+/// Where requests come in: what a redirect that changes neither scheme nor port must say again, and how they go on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entrance {
     port: u16,
     tls: bool,
+    origin: Origin,
 }
 
 /// Every route, lowered. Where entries may be held (`holds`), each says itself what it uses.
@@ -108,6 +120,7 @@ impl<'r> RouteParts<'r> {
         if let Some(status) = route_status(self) {
             rows.push(RouteOutput::Status(Arc::new(status)));
         }
+        rows.extend(self.leads().into_iter().map(RouteOutput::Leads));
         if self.fact.key.kind.is_stream() {
             rows.extend(self.streams().into_iter().map(|(socket, stream)| RouteOutput::Stream(socket, stream)));
             return rows;
@@ -123,7 +136,8 @@ impl<'r> RouteParts<'r> {
                         table: table_name(binding.socket, &binding.listener_host),
                         host: host.clone(),
                     };
-                    let entrance = Entrance { port: binding.socket.port, tls: binding.socket.is_tls() };
+                    let (port, tls) = (binding.socket.port, binding.socket.is_tls());
+                    let entrance = Entrance { port, tls, origin: binding.origin.clone() };
                     places.insert((key, binding.listener_host.clone()), entrance);
                 }
             }
@@ -132,48 +146,77 @@ impl<'r> RouteParts<'r> {
             return rows;
         }
         if !self.holds {
-            let gateways: BTreeSet<&NamespacedName> = places.keys().map(|(key, _)| &key.gateway).collect();
-            for gateway in gateways {
-                rows.extend(self.used().into_iter().map(|backend| RouteOutput::Uses(gateway.clone(), backend.clone())));
+            let gateways: BTreeSet<(&NamespacedName, &Origin)> =
+                places.iter().map(|((key, _), entrance)| (&key.gateway, &entrance.origin)).collect();
+            for (gateway, origin) in gateways {
+                rows.extend(self.used(origin).into_iter().map(|backend| RouteOutput::Uses(gateway.clone(), backend)));
             }
         }
         self.entries(&places, &mut rows);
         rows
     }
 
+    /// Where the route leads of what policies are about, be it that they let nothing pass.
+    fn leads(&self) -> BTreeSet<Lead> {
+        let found = self.backends.values().filter_map(|resolution| match resolution {
+            Resolution::Found(found) => Some(found).filter(|found| found.has_policies),
+            Resolution::Failed(..) => None,
+        });
+        let found: Vec<&Found> = found.collect();
+        let mut leads = BTreeSet::new();
+        for attachment in &self.attachments {
+            let Outcome::Bound(bindings) = &attachment.outcome else { continue };
+            if bindings.iter().all(|binding| binding.origin == Origin::Passthrough) {
+                continue;
+            }
+            leads.extend(found.iter().map(|found| Lead {
+                service: found.backend.cluster.service.clone(),
+                port_name: found.backend.port_name.clone(),
+                gateway: attachment.gateway.clone(),
+            }));
+        }
+        leads
+    }
+
     /// The backends that some entry forwards to.
-    fn used(&self) -> BTreeSet<&Backend> {
-        self.fact.rules.iter().flat_map(|rule| self.used_by(rule)).collect()
+    fn used(&self, origin: &Origin) -> BTreeSet<Backend> {
+        self.fact.rules.iter().flat_map(|rule| self.used_by(rule, origin)).collect()
     }
 
     /// The backends that the entries of the rule send to, mirrors too.
-    fn used_by(&self, rule: &'r RuleFact) -> BTreeSet<&'r Backend> {
+    fn used_by(&self, rule: &RuleFact, origin: &Origin) -> BTreeSet<Backend> {
         let weighted = weighted(rule);
         if refused(rule).next().is_some() || redirect(&rule.filters).is_some() || weighted.is_empty() {
             return BTreeSet::new();
         }
-        let targets = weighted.into_iter().filter_map(|backend| self.served(backend));
-        targets.chain(self.mirrored(rule).map(|(found, _)| found)).collect()
+        let targets = weighted.into_iter().filter_map(|backend| self.served(backend, origin));
+        targets.chain(self.mirrored(rule, origin).map(|(found, _)| found)).collect()
     }
 
     /// What requests that go to this backend reach; none: they are answered with an error.
-    fn served(&self, backend: &BackendFact) -> Option<&'r Backend> {
+    fn served(&self, backend: &BackendFact, origin: &Origin) -> Option<Backend> {
         let refused = backend.filters.iter().any(|filter| matches!(filter, Filter::Refused(_)));
-        self.found(&backend.target).filter(|_| !refused)
+        self.reached(&backend.target, origin).filter(|_| !refused)
     }
 
     /// Where copies of the rule's requests go, and how many of a million. A mirror that leads nowhere is left out.
-    fn mirrored(&self, rule: &'r RuleFact) -> impl Iterator<Item = (&'r Backend, u32)> {
-        mirrors(&rule.filters).filter_map(|(_, mirror)| {
+    fn mirrored(&self, rule: &RuleFact, origin: &Origin) -> impl Iterator<Item = (Backend, u32)> {
+        mirrors(&rule.filters).filter_map(move |(_, mirror)| {
             let share = u64::from(mirror.numerator) * 1_000_000 / u64::from(mirror.denominator.max(1));
             // However small a share is, it is not none.
             let per_million = if mirror.numerator == 0 { 0 } else { share.clamp(1, 1_000_000) };
             let per_million = u32::try_from(per_million).expect("at most a million");
-            Some((self.found(&mirror.target)?, per_million)).filter(|_| per_million > 0)
+            Some((self.reached(&mirror.target, origin)?, per_million)).filter(|_| per_million > 0)
         })
     }
 
-    pub(crate) fn found(&self, target: &BackendRef) -> Option<&'r Backend> {
+    /// The backend of a reference as it is reached from there; none if it does not resolve or must not be reached.
+    pub(crate) fn reached(&self, target: &BackendRef, origin: &Origin) -> Option<Backend> {
+        let Found { backend, security, .. } = self.found(target)?;
+        origin.reach(backend, security)
+    }
+
+    fn found(&self, target: &BackendRef) -> Option<&'r Found> {
         match self.backends.get(target) {
             Some(Resolution::Found(found)) => Some(found),
             Some(Resolution::Failed(..)) | None => None,
@@ -182,7 +225,7 @@ impl<'r> RouteParts<'r> {
 
     /// Encodes each match once an entrance and hands it to every domain of it.
     fn entries(&self, places: &BTreeMap<(HostKey, Hostname), Entrance>, rows: &mut Vec<RouteOutput>) {
-        let entrances: BTreeSet<Entrance> = places.values().copied().collect();
+        let entrances: BTreeSet<&Entrance> = places.values().collect();
         for entrance in entrances {
             for (rule_index, rule) in self.fact.rules.iter().enumerate() {
                 let rule_id = rule_id(&self.fact.key, rule, rule_index);
@@ -190,9 +233,13 @@ impl<'r> RouteParts<'r> {
                     let id = format!("{rule_id} match {match_index}").into();
                     let encoded = encode::entry(&self.entry(id, rule, matcher, entrance));
                     let rank = Rank::of(self.fact, matcher, (rule_index, match_index));
-                    let uses = if self.holds { self.used_by(rule).into_iter().cloned().collect() } else { Vec::new() };
-                    let ranked = Arc::new(Ranked { rank, entry: encoded, uses });
-                    let here = places.iter().filter(|(_, at)| **at == entrance);
+                    let (mut uses, mut origin) = (Vec::new(), Origin::default());
+                    if self.holds {
+                        uses.extend(self.used_by(rule, &entrance.origin));
+                        origin.clone_from(&entrance.origin);
+                    }
+                    let ranked = Arc::new(Ranked { rank, entry: encoded, uses, origin });
+                    let here = places.iter().filter(|(_, at)| *at == entrance);
                     rows.extend(here.map(|((key, listener_host), _)| {
                         RouteOutput::Entry(key.clone(), listener_host.clone(), ranked.clone())
                     }));
@@ -201,12 +248,12 @@ impl<'r> RouteParts<'r> {
         }
     }
 
-    fn entry(&self, id: Name, rule: &'r RuleFact, matcher: &HttpMatch, entrance: Entrance) -> ir::Entry {
+    fn entry(&self, id: Name, rule: &RuleFact, matcher: &HttpMatch, entrance: &Entrance) -> ir::Entry {
         let (request_headers, response_headers) = header_modifiers(&rule.filters);
         let action = match redirect(&rule.filters) {
             _ if refused(rule).next().is_some() => self.fail(),
             Some(redirect) => ir::Action::Redirect(lower_redirect(redirect, entrance)),
-            None => self.forward(rule),
+            None => self.forward(rule, &entrance.origin),
         };
         ir::Entry { id, matcher: matcher.clone(), action, request_headers, response_headers }
     }
@@ -223,15 +270,15 @@ impl<'r> RouteParts<'r> {
         }
     }
 
-    fn forward(&self, rule: &'r RuleFact) -> ir::Action {
+    fn forward(&self, rule: &RuleFact, origin: &Origin) -> ir::Action {
         let weighted = weighted(rule);
         if weighted.is_empty() {
             // No backend to send to is an error of the configuration.
             return self.fail();
         }
-        let mirrors = self.mirrored(rule);
+        let mirrors = self.mirrored(rule, origin);
         let mut forward = ir::Forward {
-            targets: weighted.iter().map(|backend| self.target(backend)).collect(),
+            targets: weighted.iter().map(|backend| self.target(backend, origin)).collect(),
             mirrors: mirrors.map(|(to, per_million)| ir::Mirror { cluster: to.cluster.name(), per_million }).collect(),
             timeout: rule.request_timeout,
             try_timeout: rule.backend_timeout,
@@ -240,7 +287,7 @@ impl<'r> RouteParts<'r> {
             websocket: weighted
                 .iter()
                 .filter_map(|backend| self.found(&backend.target))
-                .all(|found| found.cluster.upstream != Upstream::H2c)
+                .all(|found| found.backend.cluster.upstream != Upstream::H2c)
                 && !self.is_grpc(),
             grpc: self.is_grpc(),
             ..ir::Forward::default()
@@ -261,9 +308,10 @@ impl<'r> RouteParts<'r> {
         ir::Action::Forward(forward)
     }
 
-    fn target(&self, backend: &BackendFact) -> ir::Target {
+    fn target(&self, backend: &BackendFact, origin: &Origin) -> ir::Target {
         let (request_headers, response_headers) = header_modifiers(&backend.filters);
-        let cluster = self.served(backend).map_or_else(|| INVALID_CLUSTER.into(), |found| found.cluster.name());
+        let reached = self.served(backend, origin);
+        let cluster = reached.map_or_else(|| INVALID_CLUSTER.into(), |backend| backend.cluster.name());
         ir::Target { cluster, weight: backend.weight, request_headers, response_headers }
     }
 
@@ -344,7 +392,7 @@ fn header_modifiers(filters: &[Filter]) -> (HeaderModifier, HeaderModifier) {
 
 /// Decides the port that Location shows: the written one; else the well-known port of a written scheme; else the
 /// port that the request came in on. A port that its scheme implies is not shown.
-fn lower_redirect(redirect: &RedirectFact, entrance: Entrance) -> ir::Redirect {
+fn lower_redirect(redirect: &RedirectFact, entrance: &Entrance) -> ir::Redirect {
     let scheme = redirect.scheme.as_deref().unwrap_or(if entrance.tls { "https" } else { "http" });
     let well_known = if scheme == "https" { 443 } else { 80 };
     let port = match (redirect.port, &redirect.scheme) {
@@ -382,7 +430,7 @@ mod tests {
             status: 302,
         };
         let over = |tls, scheme, port, listener| {
-            lower_redirect(&redirect(scheme, port), Entrance { port: listener, tls }).port
+            lower_redirect(&redirect(scheme, port), &Entrance { port: listener, tls, origin: Origin::default() }).port
         };
         let shown = |scheme, port, listener| over(false, scheme, port, listener);
         assert_eq!(shown(Some("https"), None, 80), None);

@@ -47,10 +47,30 @@ pub(crate) struct ClusterKey {
     pub(crate) port: u16,
     pub(crate) transport: Transport,
     pub(crate) upstream: Upstream,
+    /// Over TLS, if a policy says so.
+    pub(crate) tls: Option<TlsKey>,
+}
+
+/// Which policy says how TLS is spoken, and as whom. What it says is no part of it: a cluster whose policy changes is the
+/// same cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct TlsKey {
+    /// The BackendTLSPolicy.
+    pub(crate) policy: NamespacedName,
+    /// Whose certificate is shown, if any.
+    pub(crate) client: Option<ClientKey>,
+}
+
+/// A Gateway as a client.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct ClientKey {
+    pub(crate) gateway: NamespacedName,
+    /// The resource name of the Secret with its certificate: not a part of the name of a cluster.
+    pub(crate) secret: Name,
 }
 
 impl ClusterKey {
-    /// `<namespace>/<service>/<port>[~udp|~h2|~ws]`; the default has no suffix.
+    /// `<namespace>/<service>/<port>[~udp|~h2|~ws][~tls-<policy>][~gw-<gateway>]`; the default has no suffix.
     pub(crate) fn name(&self) -> Name {
         let suffix = match (self.transport, self.upstream) {
             (Transport::Udp | Transport::Sctp, _) => "~udp",
@@ -58,7 +78,25 @@ impl ClusterKey {
             (Transport::Tcp, Upstream::H2c) => "~h2",
             (Transport::Tcp, Upstream::WebSocket) => "~ws",
         };
-        format!("{}/{}{suffix}", self.service, self.port).into()
+        let mut name = format!("{}/{}{suffix}", self.service, self.port);
+        if let Some(TlsKey { policy, client }) = &self.tls {
+            name.push_str(&format!("{TLS}{}.{}", policy.namespace(), policy.name()));
+            if let Some(ClientKey { gateway, .. }) = client {
+                name.push_str(&format!("~gw-{}.{}", gateway.namespace(), gateway.name()));
+            }
+        }
+        name.into()
+    }
+}
+
+/// What the name of a cluster has before its policy. No name of an object has a tilde.
+const TLS: &str = "~tls-";
+
+/// The name of the cluster with the same endpoints that no policy is about.
+pub(crate) fn without_tls(cluster: &Name) -> Name {
+    match cluster.split_once(TLS) {
+        Some((plain, _)) => plain.into(),
+        None => cluster.clone(),
     }
 }
 
@@ -91,11 +129,19 @@ mod tests {
     #[test]
     fn a_cluster_is_named_by_what_it_is() {
         let key = |transport, upstream| {
-            ClusterKey { service: NamespacedName::parse("shop/cart"), port: 80, transport, upstream }.name()
+            let service = NamespacedName::parse("shop/cart");
+            ClusterKey { service, port: 80, transport, upstream, tls: None }
         };
-        assert_eq!(key(Transport::Tcp, Upstream::Http1), "shop/cart/80");
-        assert_eq!(key(Transport::Tcp, Upstream::H2c), "shop/cart/80~h2");
-        assert_eq!(key(Transport::Tcp, Upstream::WebSocket), "shop/cart/80~ws");
-        assert_eq!(key(Transport::Udp, Upstream::Http1), "shop/cart/80~udp");
+        let name = |transport, upstream| key(transport, upstream).name();
+        assert_eq!(name(Transport::Tcp, Upstream::Http1), "shop/cart/80");
+        assert_eq!(name(Transport::Tcp, Upstream::H2c), "shop/cart/80~h2");
+        assert_eq!(name(Transport::Tcp, Upstream::WebSocket), "shop/cart/80~ws");
+        assert_eq!(name(Transport::Udp, Upstream::Http1), "shop/cart/80~udp");
+        let client = ClientKey { gateway: NamespacedName::parse("infra/edge"), secret: "infra/cert".into() };
+        let tls = TlsKey { policy: NamespacedName::parse("shop/to.cart"), client: Some(client) };
+        let over_tls = ClusterKey { tls: Some(tls), ..key(Transport::Tcp, Upstream::H2c) }.name();
+        assert_eq!(over_tls, "shop/cart/80~h2~tls-shop.to.cart~gw-infra.edge");
+        assert_eq!(without_tls(&over_tls), "shop/cart/80~h2");
+        assert_eq!(without_tls(&name(Transport::Tcp, Upstream::H2c)), "shop/cart/80~h2");
     }
 }

@@ -53,21 +53,21 @@ pub(crate) type Lowered = (RouteKey, RouteOutput);
 fn entry((_, output): Lowered) -> Option<(HostKey, Hostname, Arc<Ranked>)> {
     match output {
         RouteOutput::Entry(key, listener_host, ranked) => Some((key, listener_host, ranked)),
-        RouteOutput::Uses(..) | RouteOutput::Stream(..) | RouteOutput::Status(_) => None,
+        RouteOutput::Uses(..) | RouteOutput::Leads(_) | RouteOutput::Stream(..) | RouteOutput::Status(_) => None,
     }
 }
 
 fn used((_, output): Lowered) -> Option<(NamespacedName, Backend)> {
     match output {
         RouteOutput::Uses(gateway, backend) => Some((gateway, backend)),
-        RouteOutput::Entry(..) | RouteOutput::Stream(..) | RouteOutput::Status(_) => None,
+        RouteOutput::Entry(..) | RouteOutput::Leads(_) | RouteOutput::Stream(..) | RouteOutput::Status(_) => None,
     }
 }
 
 fn route_status((route, output): Lowered) -> Option<(ObjectKey, Arc<DerivedStatus>)> {
     match output {
         RouteOutput::Status(status) => Some((route.object(), status)),
-        RouteOutput::Entry(..) | RouteOutput::Uses(..) | RouteOutput::Stream(..) => None,
+        RouteOutput::Entry(..) | RouteOutput::Uses(..) | RouteOutput::Leads(_) | RouteOutput::Stream(..) => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Precedence of matches, as the Gateway API orders them across all routes of a domain.
 
 use crate::names::Backend;
+use crate::origin::Origin;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use tidegate_model::{HttpMatch, Name, NamespacedName, PathMatch, RouteFact};
@@ -14,6 +15,8 @@ pub(crate) struct Ranked {
     /// The backends behind the clusters that it names; only where entries may be held, and then the reason why those
     /// clusters are served.
     pub(crate) uses: Vec<Backend>,
+    /// How it reaches them; only where entries may be held.
+    pub(crate) origin: Origin,
 }
 
 /// Precedence; the smallest is matched first. The fields are compared in order.

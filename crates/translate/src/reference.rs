@@ -13,7 +13,8 @@ use crate::certificates::{self, CertificateAsk};
 use crate::endpoints;
 use crate::gateways::{self, Doors, GatewayState, Part, Verdict};
 use crate::hold::{EntryKey, World};
-use crate::lower::{RouteInput, RouteOutput, RouteParts};
+use crate::identity::{self, IdentityInput};
+use crate::lower::{Lead, RouteInput, RouteOutput, RouteParts};
 use crate::names::{Backend, HostKey};
 use crate::rank::Ranked;
 use crate::references::{Ask, GrantKey};
@@ -24,15 +25,18 @@ use crate::streams::{SocketKey, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    BundleFact, ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, ListenerKey, ListenerSetFact, Millis, Name,
-    NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
+    BackendTlsFact, BundleFact, ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, ListenerKey, ListenerSetFact,
+    Millis, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact,
+    SliceFact,
 };
 use tidegate_xds::Row;
 
 mod memory;
+mod policies;
 
 pub use memory::Memory;
 use memory::Wanted;
+use policies::Judged;
 
 /// All facts, sorted by what they are looked up by.
 #[derive(Default)]
@@ -43,11 +47,14 @@ struct Facts<'f> {
     routes: Vec<&'f Arc<RouteFact>>,
     grants: Vec<&'f GrantFact>,
     namespaces: BTreeMap<&'f str, &'f NamespaceFact>,
-    services: BTreeMap<&'f NamespacedName, &'f ServiceFact>,
+    services: BTreeMap<&'f NamespacedName, &'f Arc<ServiceFact>>,
     slices: Vec<&'f SliceFact>,
     secrets: BTreeMap<&'f NamespacedName, &'f SecretFact>,
-    bundles: BTreeMap<&'f NamespacedName, &'f BundleFact>,
+    bundles: BTreeMap<&'f NamespacedName, &'f Arc<BundleFact>>,
+    policies: Vec<&'f Arc<BackendTlsFact>>,
     findings: Vec<(&'f ObjectKey, &'f Finding)>,
+    /// What follows from policies and bundles.
+    judged: Judged,
 }
 
 impl<'f> Facts<'f> {
@@ -65,9 +72,11 @@ impl<'f> Facts<'f> {
                 Fact::Slice(slice) => sorted.slices.push(slice),
                 Fact::Secret(secret) => drop(sorted.secrets.insert(&secret.name, secret)),
                 Fact::Bundle(bundle) => drop(sorted.bundles.insert(&bundle.name, bundle)),
+                Fact::BackendTls(policy) => sorted.policies.push(policy),
                 Fact::Finding(object, finding) => sorted.findings.push((object, finding)),
             }
         }
+        sorted.judged = Judged::of(&sorted.policies, &sorted.bundles.values().copied().collect::<Vec<_>>());
         sorted
     }
 
@@ -100,6 +109,7 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
     let mut rows: BTreeSet<Row> = ours.iter().flat_map(|state| gateways::rows(state)).collect();
     let mut wanted = Wanted::default();
     let mut streams: BTreeMap<SocketKey, BTreeSet<Arc<Stream>>> = BTreeMap::new();
+    let mut leads: BTreeSet<Lead> = BTreeSet::new();
     for route in &facts.routes {
         for output in lower_route(config, &facts, route, &attachments, &losses) {
             match output {
@@ -108,6 +118,7 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
                     wanted.entries.entry(key).or_insert_with(|| (route.key.clone(), Vec::new())).1.push(ranked);
                 }
                 RouteOutput::Uses(gateway, backend) => drop(wanted.uses.insert((gateway, backend))),
+                RouteOutput::Leads(lead) => _ = leads.insert(lead),
                 RouteOutput::Stream(socket, stream) => drop(streams.entry(socket).or_default().insert(stream)),
                 RouteOutput::Status(status) => drop(wanted.statuses.insert(route.key.object(), status)),
             }
@@ -134,6 +145,7 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
             }
         }
     }
+    rows.extend(identities(&ours, &wanted.uses));
     let mut clusters: BTreeSet<Backend> = BTreeSet::new();
     for (gateway, backend) in wanted.uses {
         rows.insert(Row::Member(gateway, backend.cluster.name()));
@@ -147,11 +159,30 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
         rows.insert(Row::VirtualHost(gateway, table, name, host));
     }
     for backend in &clusters {
-        rows.insert(endpoints::cluster(backend));
+        let policy = backend.cluster.tls.as_ref().map(|tls| &tls.policy);
+        let demand = policy.and_then(|policy| facts.judged.demand(policy));
+        rows.insert(endpoints::cluster(backend, demand));
         rows.insert(endpoints::endpoints(backend, &slices_of(&facts, backend)));
     }
-    statuses(config, &facts, &verdicts, &attachments, &losses, &mut rows);
+    statuses(&facts, &verdicts, &attachments, &losses, &mut rows);
+    let mut others = other_inputs(config, &facts);
+    for (object, input) in facts.judged.status_inputs(&leads) {
+        others.entry(object).or_default().insert(input);
+    }
+    for (object, inputs) in others {
+        rows.insert(Row::Status(object, Arc::new(status::other_status(inputs.iter()))));
+    }
     rows
+}
+
+/// The certificates that Gateways show to backends.
+fn identities(ours: &[&GatewayState], uses: &BTreeSet<(NamespacedName, Backend)>) -> Vec<Row> {
+    let mut shown: BTreeMap<(NamespacedName, Name), BTreeSet<IdentityInput>> = BTreeMap::new();
+    let secrets = ours.iter().filter_map(|state| identity::secret(state));
+    for (key, input) in secrets.chain(uses.iter().filter_map(|(_, backend)| identity::shown(backend))) {
+        shown.entry(key).or_default().insert(input);
+    }
+    shown.iter().flat_map(|(key, inputs)| identity::shown_rows(key, inputs.iter())).collect()
 }
 
 fn slices_of<'f>(facts: &Facts<'f>, backend: &Backend) -> Vec<&'f SliceFact> {
@@ -162,9 +193,12 @@ fn slices_of<'f>(facts: &Facts<'f>, backend: &Backend) -> Vec<&'f SliceFact> {
 /// What holds depend on, looked up for everything that exists.
 fn world(facts: &Facts<'_>, bound: Millis, now: Millis) -> World {
     let mut world = World { now, bound, ..World::default() };
-    for backend in facts.services.values().flat_map(|service| backends::of_service(service)) {
-        let usable = endpoints::is_usable(&backend, &slices_of(facts, &backend));
-        world.backends.insert(backend.cluster.name(), (backend, usable));
+    for service in facts.services.values() {
+        let holding = facts.judged.holding(&service.name).map(|holding| &**holding);
+        for found in backends::of_service(service, holding) {
+            let usable = endpoints::is_usable(&found.backend, &slices_of(facts, &found.backend));
+            world.backends.insert(found.backend.cluster.name(), (found, usable));
+        }
     }
     let bounds = facts.routes.iter().filter_map(|route| Some((route.key.clone(), route.retarget_hold?)));
     world.bounds = bounds.collect();
@@ -193,7 +227,11 @@ fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verd
         let parts = parts.entry(name).or_default();
         for ask in authorities::asks(&asked) {
             let permitted = is_permitted(facts, &Ask::Authority(ask.clone()));
-            let found = authorities::resolve(&ask.target, permitted, facts.bundles.get(&ask.target.name).copied());
+            let found = authorities::resolve(
+                &ask.target,
+                permitted,
+                facts.bundles.get(&ask.target.name).map(|bundle| &***bundle),
+            );
             parts.push(Part::Authority(ask.target, found));
         }
         parts.push(Part::Candidate(asked.1));
@@ -266,7 +304,8 @@ fn lower_route(
 
 fn resolve(facts: &Facts<'_>, ask: &BackendAsk) -> Resolution {
     let permitted = is_permitted(facts, &Ask::Backend(ask.clone()));
-    backends::resolve(ask, permitted, facts.services.get(&ask.target.name).copied())
+    let name = &ask.target.name;
+    backends::resolve(ask, permitted, &facts.judged.state(name, facts.services.get(name).copied()))
 }
 
 fn is_permitted(facts: &Facts<'_>, ask: &Ask) -> bool {
@@ -276,7 +315,6 @@ fn is_permitted(facts: &Facts<'_>, ask: &Ask) -> bool {
 }
 
 fn statuses(
-    config: &Config,
     facts: &Facts<'_>,
     verdicts: &BTreeMap<NamespacedName, Verdict>,
     attachments: &BTreeMap<RouteKey, Vec<Attachment>>,
@@ -308,6 +346,10 @@ fn statuses(
         let status = status::parent_status(&object, inputs.iter().map(|(input, count)| (input, *count)));
         rows.extend(status.map(|status| Row::Status(object, Arc::new(status))));
     }
+}
+
+/// What the status of classes is made of, and what there is to say of kinds without status.
+fn other_inputs(config: &Config, facts: &Facts<'_>) -> BTreeMap<ObjectKey, BTreeSet<OtherInput>> {
     let mut others: BTreeMap<ObjectKey, BTreeSet<OtherInput>> = BTreeMap::new();
     for class in facts.classes.values().filter(|class| class.controller == config.controller) {
         let object = ObjectKey::new(Kind::GatewayClass, "", &class.name);
@@ -318,9 +360,7 @@ fn statuses(
             others.entry((*object).clone()).or_default().insert(OtherInput::Finding((*finding).clone()));
         }
     }
-    for (object, inputs) in others {
-        rows.insert(Row::Status(object, Arc::new(status::other_status(inputs.iter()))));
-    }
+    others
 }
 
 fn is_parent(kind: Kind) -> bool {

@@ -8,6 +8,7 @@ use crate::gateways::{
 };
 use crate::lookup::Rows;
 use crate::lower::{Refusal, RouteParts, refused, refused_filters};
+use crate::policies::Standing;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use tidegate_model::{
     AllowedNamespaces, ClassFact, Condition, ConditionType, DerivedStatus, Finding, Kind, ListenerSetFact,
     ListenerStatus, Name, NamespacedName, ObjectKey, ParentStatus, RETARGET_HOLD, Reason, StatusBody,
 };
+
+pub(crate) mod policies;
 
 use ConditionType::{Accepted, Conflicted, InsecureFrontendValidationMode, PartiallyInvalid, Programmed, ResolvedRefs};
 
@@ -223,7 +226,8 @@ pub(crate) fn parent_status<'i>(
     }
     let (state, body) = match verdict {
         Some(ParentInput::Gateway(state, attached_sets)) => {
-            let (conditions, listeners) = (gateway_conditions(state), listener_statuses(state, &attached));
+            let conditions = gateway_conditions(state).into_iter().chain(state.client.as_ref().map(client_resolved));
+            let (conditions, listeners) = (conditions.collect(), listener_statuses(state, &attached));
             let mut addresses = Vec::new();
             if state.refused.is_none() {
                 addresses.clone_from(&state.addresses.own);
@@ -246,7 +250,8 @@ pub(crate) fn parent_status<'i>(
         }
     };
     findings.extend(state.findings.iter().cloned());
-    findings.extend(state.certificates.iter().flat_map(|own| own.failed.iter().chain(&own.remarks)).cloned());
+    let certificates = state.certificates.iter().chain(&state.client);
+    findings.extend(certificates.flat_map(|own| own.failed.iter().chain(&own.remarks)).cloned());
     if key.kind == Kind::Gateway {
         // Listeners of one port have theirs in common, and they stand in the Gateway.
         let authorities: BTreeSet<&Finding> = state.clients.iter().flat_map(|clients| &clients.failed).collect();
@@ -324,6 +329,15 @@ fn listener_statuses(state: &ParentState, attached: &BTreeMap<&Name, u32>) -> Ve
         listener_status(state, listener, own, attached.get(&listener.key.name).copied().unwrap_or(0))
     };
     listeners.map(status).collect()
+}
+
+/// Whether there is the certificate that backends are shown. Without it the Gateway goes on, and nothing goes to those
+/// of them that are reached over TLS.
+fn client_resolved(client: &Certificates) -> Condition {
+    match client.failed.first() {
+        None => Condition::yes(ResolvedRefs, Reason::ResolvedRefs, "every reference resolves"),
+        Some(first) => Condition::no(ResolvedRefs, first.reason, sentence(&client.failed)),
+    }
 }
 
 fn listener_status(
@@ -407,10 +421,13 @@ fn conflict(reason: Reason, message: &str) -> (Condition, Condition) {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum OtherInput {
     Class(ClassFact),
+    Policy(Arc<Standing>),
+    /// A Gateway through which the policy has an effect.
+    Ancestor(NamespacedName),
     Finding(Finding),
 }
 
-/// Status of classes of ours, and the findings of kinds without status.
+/// Status of classes of ours and of policies, and the findings of kinds without status.
 pub(crate) fn other_statuses<'s>(
     inputs: Rows<'s, (ObjectKey, OtherInput)>,
 ) -> Rows<'s, (ObjectKey, Arc<DerivedStatus>)> {
@@ -422,6 +439,7 @@ pub(crate) fn other_statuses<'s>(
 /// Status of one object that is no Gateway and no route.
 pub(crate) fn other_status<'i>(inputs: impl Iterator<Item = &'i OtherInput>) -> DerivedStatus {
     let mut status = DerivedStatus { generation: 0, body: StatusBody::None, findings: Vec::new() };
+    let (mut policy, mut ancestors) = (None, BTreeSet::new());
     for input in inputs {
         match input {
             OtherInput::Class(class) => {
@@ -429,8 +447,13 @@ pub(crate) fn other_status<'i>(inputs: impl Iterator<Item = &'i OtherInput>) -> 
                 status.body = StatusBody::Class(vec![class_condition(class)]);
                 status.findings.extend(class.findings.iter().cloned());
             }
+            OtherInput::Policy(standing) => policy = Some(standing),
+            OtherInput::Ancestor(gateway) => _ = ancestors.insert(gateway),
             OtherInput::Finding(finding) => status.findings.push(finding.clone()),
         }
+    }
+    if let Some(standing) = policy {
+        policies::describe(&mut status, standing, &ancestors);
     }
     status
 }

@@ -48,8 +48,13 @@ struct Rank {
 pub(crate) fn wanted((_, output): Lowered) -> Option<(SocketKey, Arc<Stream>)> {
     match output {
         RouteOutput::Stream(socket, stream) => Some((socket, stream)),
-        RouteOutput::Entry(..) | RouteOutput::Uses(..) | RouteOutput::Status(_) => None,
+        RouteOutput::Entry(..) | RouteOutput::Uses(..) | RouteOutput::Leads(_) | RouteOutput::Status(_) => None,
     }
+}
+
+fn share(backend: Option<&Backend>, weight: u32) -> Share {
+    let cluster = backend.map_or_else(|| INVALID_CLUSTER.into(), |backend| backend.cluster.name());
+    Share { cluster, weight }
 }
 
 impl RouteParts<'_> {
@@ -60,16 +65,17 @@ impl RouteParts<'_> {
         // A route of streams has one rule, or it is not valid and attached nowhere.
         let Some(rule) = self.fact.rules.first() else { return streams };
         let weighted: Vec<_> = rule.backends.iter().filter(|backend| backend.weight > 0).collect();
-        let uses: BTreeSet<&Backend> = weighted.iter().filter_map(|backend| self.found(&backend.target)).collect();
-        let shares = weighted.iter().map(|backend| Share {
-            cluster: self.found(&backend.target).map_or_else(|| INVALID_CLUSTER.into(), |found| found.cluster.name()),
-            weight: backend.weight,
-        });
-        let shares: Vec<Share> = shares.collect();
         let id = Name::from(rule_id(&self.fact.key, rule, 0));
         for attachment in &self.attachments {
             let Outcome::Bound(bindings) = &attachment.outcome else { continue };
             for binding in bindings {
+                let reached: Vec<(Option<Backend>, u32)> = weighted
+                    .iter()
+                    .map(|backend| (self.reached(&backend.target, &binding.origin), backend.weight))
+                    .collect();
+                let uses: BTreeSet<&Backend> = reached.iter().filter_map(|(backend, _)| backend.as_ref()).collect();
+                let shares: Vec<Share> =
+                    reached.iter().map(|(backend, weight)| share(backend.as_ref(), *weight)).collect();
                 for host in &binding.hosts {
                     let stream = Stream {
                         listener: binding.listener.clone(),

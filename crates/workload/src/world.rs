@@ -23,6 +23,7 @@ const SERVICES: [&str; 3] = ["cart", "web", "api"];
 const SLICES: [&str; 4] = ["s1", "s2", "s3", "s4"];
 const GRANTS: [&str; 2] = ["g1", "g2"];
 const SECRETS: [&str; 2] = ["cert", "other-cert"];
+const POLICIES: [&str; 2] = ["tls", "other-tls"];
 const BUNDLES: [&str; 2] = ["ca", "other-ca"];
 const HOSTS: [&str; 7] =
     ["", "*.example.com", "*.dev.example.com", "t.dev.example.com", "www.example.com", "example.com", "*.com"];
@@ -169,6 +170,7 @@ impl World {
             Kind::GrpcRoute => route(&mut self.random, grpc_rule),
             kind @ (Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute) => streams::route(&mut self.random, kind),
             Kind::ReferenceGrant => grant(&mut self.random),
+            Kind::BackendTlsPolicy => policies::backend_tls(&mut self.random),
             Kind::Namespace => json!({}),
             Kind::Service => service(&mut self.random),
             Kind::EndpointSlice => slice(&mut self.random),
@@ -185,7 +187,8 @@ impl World {
         if key.kind == Kind::EndpointSlice && self.random.chance(90) {
             metadata["labels"] = json!({"kubernetes.io/service-name": self.random.pick(&SERVICES)});
         }
-        let has_age = key.kind == Kind::ListenerSet || RouteKind::of(key.kind).is_some();
+        let has_age =
+            RouteKind::of(key.kind).is_some() || matches!(key.kind, Kind::ListenerSet | Kind::BackendTlsPolicy);
         if has_age && self.random.chance(30) {
             metadata["creationTimestamp"] = format!("2024-05-0{}T10:00:00Z", 1 + self.random.below(3)).into();
         }
@@ -239,6 +242,7 @@ fn keys() -> Vec<ObjectKey> {
         all(Kind::Service, &SERVICES);
         all(Kind::EndpointSlice, &SLICES);
         all(Kind::ReferenceGrant, &GRANTS);
+        all(Kind::BackendTlsPolicy, &POLICIES);
         all(Kind::Secret, &SECRETS);
         all(Kind::ConfigMap, &BUNDLES);
     }
@@ -277,6 +281,9 @@ fn gateway(random: &mut Random) -> Value {
     }
     if random.chance(25) {
         spec["tls"] = json!({"frontend": frontend(random)});
+    }
+    if random.chance(30) {
+        spec["tls"]["backend"] = json!({"clientCertificateRef": certificate(random)});
     }
     json!({"spec": spec})
 }

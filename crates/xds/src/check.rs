@@ -16,9 +16,9 @@ pub enum Violation {
     NoGateway(NamespacedName),
     /// A listener or a virtual host names a table of the Gateway that does not exist.
     NoTable(NamespacedName, Name),
-    /// A listener names a secret of the Gateway that does not exist.
+    /// A listener or cluster names a secret of the Gateway that does not exist.
     NoSecret(NamespacedName, Name),
-    /// A secret of the Gateway that none of its listeners names: it would leave the vault for nothing.
+    /// A secret of the Gateway that none of its listeners and clusters names: it would leave the vault for nothing.
     UnusedSecret(NamespacedName, Name),
     /// The Gateway's listeners or entries name a cluster that its clients do not get.
     NotMember(NamespacedName, Name),
@@ -43,7 +43,7 @@ impl fmt::Display for Violation {
             Violation::NoTable(gateway, table) => write!(f, "table {table} of gateway {gateway} does not exist"),
             Violation::NoSecret(gateway, secret) => write!(f, "secret {secret} of gateway {gateway} does not exist"),
             Violation::UnusedSecret(gateway, secret) => {
-                write!(f, "secret {secret} of gateway {gateway} has no listener")
+                write!(f, "secret {secret} of gateway {gateway} has no listener and no cluster")
             }
             Violation::NotMember(gateway, cluster) => {
                 write!(f, "gateway {gateway} names cluster {cluster}, which is not its member")
@@ -70,9 +70,11 @@ pub struct Checker {
     /// Listeners and virtual hosts that need their table.
     table_uses: Counts<(NamespacedName, Name)>,
     secrets: Counts<(NamespacedName, Name)>,
-    /// Listeners that need their secret.
+    /// Listeners and clusters that need their secret.
     secret_uses: Counts<(NamespacedName, Name)>,
     members: Counts<(NamespacedName, Name)>,
+    /// Clusters that name a secret.
+    shows: Counts<(NamespacedName, Name)>,
     /// Listeners and entries that name the cluster.
     cluster_uses: Counts<(NamespacedName, Name)>,
     clusters: Counts<Name>,
@@ -131,6 +133,13 @@ impl Checker {
                 self.count_of_gateway(gateway, diff, touched);
                 self.secrets.add((gateway.clone(), secret.name.clone()), diff);
                 touched.secrets.insert((gateway.clone(), secret.name.clone()));
+            }
+            Row::Shows(gateway, cluster, secret) => {
+                self.count_of_gateway(gateway, diff, touched);
+                self.secret_uses.add((gateway.clone(), secret.clone()), diff);
+                touched.secrets.insert((gateway.clone(), secret.clone()));
+                self.shows.add((gateway.clone(), cluster.clone()), diff);
+                touched.members.insert((gateway.clone(), cluster.clone()));
             }
             Row::Table(gateway, table) => {
                 self.count_of_gateway(gateway, diff, touched);
@@ -198,8 +207,9 @@ impl Checker {
         }
         for key in touched.members {
             let (used, member) = (self.cluster_uses.has(&key), self.members.has(&key));
+            let shows = self.shows.has(&key);
             let (gateway, cluster) = key;
-            self.set(Violation::NotMember(gateway.clone(), cluster.clone()), used && !member);
+            self.set(Violation::NotMember(gateway.clone(), cluster.clone()), (used || shows) && !member);
             self.set(Violation::UnusedMember(gateway, cluster), member && !used);
         }
         for name in touched.clusters {
@@ -271,6 +281,7 @@ pub fn full(sealed: &Sealed) -> Vec<Violation> {
             used.extend(listener.clusters());
             named.extend(&listener.secrets);
         }
+        named.extend(view.shows.values());
         for secret in named.iter().filter(|secret| !view.secrets.contains_key(**secret)) {
             violations.insert(Violation::NoSecret(gateway.clone(), (*secret).clone()));
         }
@@ -280,8 +291,9 @@ pub fn full(sealed: &Sealed) -> Vec<Violation> {
         let hosts = view.tables.values().flat_map(|table| table.hosts.values());
         used.extend(hosts.flat_map(|host| &host.entries).flat_map(|entry| &entry.clusters));
         used.retain(|cluster| **cluster != INVALID_CLUSTER);
-        for cluster in used.iter().filter(|cluster| !view.members.contains(**cluster)) {
-            violations.insert(Violation::NotMember(gateway.clone(), (*cluster).clone()));
+        for cluster in used.iter().copied().chain(view.shows.keys()).filter(|cluster| !view.members.contains(*cluster))
+        {
+            violations.insert(Violation::NotMember(gateway.clone(), cluster.clone()));
         }
         for cluster in view.members.iter().filter(|cluster| !used.contains(cluster)) {
             violations.insert(Violation::UnusedMember(gateway.clone(), cluster.clone()));

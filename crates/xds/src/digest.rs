@@ -57,6 +57,7 @@ fn row_hash(row: &Row) -> blake3::Hash {
         }
         Row::Secret(gateway, secret) => hash(&["secret", gateway.as_str(), &secret.name], &[secret.version]),
         Row::Member(gateway, cluster) => hash(&["member", gateway.as_str(), cluster], &[]),
+        Row::Shows(gateway, cluster, secret) => hash(&["shows", gateway.as_str(), cluster, secret], &[]),
         Row::Cluster(name, variants) => hash(&["cluster", name], &versions(variants)),
         Row::Endpoints(name, variants) => hash(&["endpoints", name], &versions(variants)),
         Row::Status(object, status) => {

@@ -17,6 +17,7 @@ mod secret;
 mod session;
 mod stream;
 mod table;
+mod tls;
 
 pub use cluster::{cluster, endpoints};
 pub use listener::listener;

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use tidegate_model::{
     CorsFact, HeaderModifier, Hostname, HttpMatch, ListenerKey, Millis, Name, PathModifier, RetryFact, SessionCarrier,
-    Transport, Upstream,
+    SubjectName, Transport, Upstream,
 };
 
 /// A listening socket.
@@ -196,6 +196,30 @@ pub struct Cluster {
     pub transport: Transport,
     /// What they speak.
     pub upstream: Upstream,
+    /// What is under it, if it is spoken over TLS.
+    pub tls: Option<UpstreamTls>,
+}
+
+/// TLS towards endpoints.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct UpstreamTls {
+    /// The name that is asked for in the handshake.
+    pub sni: Name,
+    /// The certificate of an endpoint must have one of these names; if there are none, the one that is asked for.
+    pub names: Vec<SubjectName>,
+    /// What it must be signed by.
+    pub authorities: Authorities,
+    /// The name of the secret with the certificate that is shown to endpoints, which comes by SDS.
+    pub certificate: Option<Name>,
+}
+
+/// Whose signatures are trusted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Authorities {
+    /// Those that the system trusts that Envoy runs on.
+    System,
+    /// Those of these CA certificates, in PEM.
+    Inline(Name),
 }
 
 /// The endpoints of a cluster.

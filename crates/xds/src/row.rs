@@ -19,8 +19,10 @@ pub enum Row {
     Table(NamespacedName, Name),
     /// A virtual host of a table.
     VirtualHost(NamespacedName, Name, Hostname, Arc<VirtualHost>),
-    /// A secret that a Gateway's listeners name: see [`encode::secret_ref`](crate::encode::secret_ref).
+    /// A secret that a Gateway's listeners or clusters name: see [`encode::secret_ref`](crate::encode::secret_ref).
     Secret(NamespacedName, Resource),
+    /// A cluster of the Gateway's names a secret: the certificate that it shows to its endpoints.
+    Shows(NamespacedName, Name, Name),
     /// The Gateway's listeners or tables reference the cluster.
     Member(NamespacedName, Name),
     /// A cluster that somebody references.

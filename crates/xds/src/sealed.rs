@@ -44,6 +44,8 @@ pub struct GatewayView {
     pub tables: OrdMap<Name, Arc<Table>>,
     /// Secrets by name, without their material: see [`encode::secret_ref`].
     pub secrets: OrdMap<Name, Resource>,
+    /// Names of the secrets that clusters name, by cluster.
+    pub shows: OrdMap<Name, Name>,
     /// Names of the clusters (and endpoint assignments) that are its clients' share of [`Sealed::clusters`].
     pub members: OrdSet<Name>,
 }
@@ -51,7 +53,11 @@ pub struct GatewayView {
 impl GatewayView {
     /// Whether nothing is in it.
     fn is_empty(&self) -> bool {
-        self.listeners.is_empty() && self.tables.is_empty() && self.secrets.is_empty() && self.members.is_empty()
+        self.listeners.is_empty()
+            && self.tables.is_empty()
+            && self.secrets.is_empty()
+            && self.shows.is_empty()
+            && self.members.is_empty()
     }
 }
 
@@ -215,6 +221,9 @@ impl Store {
                 self.count_material(&secret, come);
                 let name = secret.name.clone();
                 replace(&mut self.draft(&gateway, touched).view.secrets, name, secret, come);
+            }
+            Row::Shows(gateway, cluster, secret) => {
+                replace(&mut self.draft(&gateway, touched).view.shows, cluster, secret, come);
             }
             Row::Member(gateway, cluster) => {
                 let members = &mut self.draft(&gateway, touched).view.members;

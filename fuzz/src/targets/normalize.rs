@@ -202,7 +202,7 @@ fn check_row(row: &Row, seen: &mut Seen) {
             return;
         }
         // What is sent in place of it is encoded from what the vault has judged.
-        Row::Gateway(_) | Row::Table(..) | Row::Member(..) | Row::Secret(..) | Row::Held(_) => return,
+        Row::Gateway(_) | Row::Table(..) | Row::Shows(..) | Row::Member(..) | Row::Secret(..) | Row::Held(_) => return,
     };
     if is_new(version) {
         let broken = rules::broken(tidegate_proto::json::pool(), kind, bytes);

@@ -23,9 +23,12 @@ impl Envoy {
             let usable = old.is_some_and(|old| old.usable);
             let eds = resources::has_eds(&item.bytes);
             rewarmed |= eds && old.is_some();
-            let cluster = Cluster { version: item.version, bytes: item.bytes, usable: usable || !eds, warming: eds };
+            let secrets = resources::secrets_of_cluster(&item.bytes);
+            let (version, bytes, usable) = (item.version, item.bytes, usable || !eds);
+            let cluster = Cluster { version, bytes, usable, warming: eds, assigned: false, secrets };
             self.clusters.insert(item.name, cluster);
         }
+        self.let_go(ResourceType::Secret);
         rewarmed
     }
 
@@ -37,14 +40,27 @@ impl Envoy {
                 }
                 continue;
             };
-            cluster.usable = true;
-            cluster.warming = false;
+            cluster.assigned = true;
             let held = Held { version: item.version, bytes: item.bytes, ..Held::default() };
             self.held.entry(ResourceType::Endpoints).or_default().insert(item.name, held);
         }
         for name in response.removed() {
             // Ends warming, without endpoints; endpoints in use stay.
             if let Some(cluster) = self.clusters.get_mut(name).filter(|cluster| cluster.warming) {
+                cluster.assigned = true;
+            }
+        }
+    }
+
+    /// Ends the warming of clusters that have what they wait for.
+    pub(super) fn end_warming(&mut self) {
+        let secrets = self.held.entry(ResourceType::Secret).or_default();
+        let rejected = &self.rejected;
+        // One that was rejected is not waited for any more.
+        let is_settled =
+            |name: &String| secrets.contains_key(name) || rejected.contains_key(&(ResourceType::Secret, name.clone()));
+        for cluster in self.clusters.values_mut().filter(|cluster| cluster.warming && cluster.assigned) {
+            if cluster.secrets.iter().all(is_settled) {
                 cluster.usable = true;
                 cluster.warming = false;
             }
@@ -67,11 +83,15 @@ impl Envoy {
             let held = Held { version: item.version, bytes: item.bytes, names, secrets, clusters };
             listeners.insert(item.name, held);
         }
-        // What no listener names, nor connections that drain, is let go at once.
         for kind in [ResourceType::Secret, ResourceType::Table] {
-            let wanted = self.wanted(kind);
-            self.held.entry(kind).or_default().retain(|name, _| wanted.contains(name));
+            self.let_go(kind);
         }
+    }
+
+    /// Secrets or tables: what nothing names, nor connections that drain, is let go at once.
+    fn let_go(&mut self, kind: ResourceType) {
+        let wanted = self.wanted(kind);
+        self.held.entry(kind).or_default().retain(|name, _| wanted.contains(name));
     }
 
     /// Secrets or tables.

@@ -22,7 +22,11 @@ impl Envoy {
                 eds.map(|(name, _)| name.clone()).collect()
             }
             ResourceType::Secret => {
-                self.of(ResourceType::Listener).flat_map(|(_, listener)| listener.secrets.iter().cloned()).collect()
+                let listeners = self.of(ResourceType::Listener);
+                let named = listeners.flat_map(|(_, listener)| listener.secrets.iter().cloned());
+                // A cluster asks for its secret once it has its endpoints; one that changes keeps it meanwhile.
+                let clusters = self.clusters.values().filter(|cluster| cluster.assigned || cluster.usable);
+                named.chain(clusters.flat_map(|cluster| cluster.secrets.iter().cloned())).collect()
             }
             ResourceType::Table => {
                 let named = self.of(ResourceType::Listener).flat_map(|(_, listener)| listener.names.iter().cloned());
@@ -143,6 +147,7 @@ impl Envoy {
         match kind {
             ResourceType::Cluster => {
                 out.extend(self.subscribe(ResourceType::Endpoints, rewarmed));
+                out.extend(self.subscribe(ResourceType::Secret, false));
                 self.withheld.push((nonce, error));
                 if !self.initialized {
                     // While it starts it does not wait for warming to acknowledge.
@@ -151,6 +156,7 @@ impl Envoy {
                 self.after_warming(&mut out);
             }
             ResourceType::Endpoints => {
+                out.extend(self.subscribe(ResourceType::Secret, false));
                 self.after_warming(&mut out);
                 self.keep_or_send(kind, nonce, error, &mut out);
             }
@@ -159,7 +165,11 @@ impl Envoy {
                 out.extend(self.subscribe(ResourceType::Table, false));
                 self.keep_or_send(kind, nonce, error, &mut out);
             }
-            ResourceType::Secret | ResourceType::Table => self.keep_or_send(kind, nonce, error, &mut out),
+            ResourceType::Secret => {
+                self.after_warming(&mut out);
+                self.keep_or_send(kind, nonce, error, &mut out);
+            }
+            ResourceType::Table => self.keep_or_send(kind, nonce, error, &mut out),
         }
         out
     }

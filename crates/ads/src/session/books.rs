@@ -303,6 +303,12 @@ impl Books {
         }
     }
 
+    /// Whether a client that had nothing under the name has not answered yet what it was sent.
+    pub(crate) fn is_first_on_its_way(&self, name: &Name) -> bool {
+        let mut changes = self.inflight.iter().flat_map(|sent| &sent.changes).filter(|change| change.name == *name);
+        changes.any(|change| change.before == Held::Nothing)
+    }
+
     /// Whether a later response than the answered ones carried the name.
     pub(crate) fn superseded(&self, name: &Name) -> bool {
         self.inflight.iter().any(|sent| sent.changes.iter().any(|change| change.name == *name))

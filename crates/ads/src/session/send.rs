@@ -226,7 +226,20 @@ impl Session {
 
     /// Whether the client can use the cluster at once.
     fn is_usable(&self, name: &Name) -> bool {
-        self.holds_cluster(name) && !self.waiting.contains_key(name)
+        self.holds_cluster(name) && !self.waiting.contains_key(name) && self.has_secret_of(name)
+    }
+
+    /// Whether the client has the secret that the cluster names, if it names one: without it the cluster warms. Of one
+    /// that the client rejects there is nothing to wait for.
+    fn has_secret_of(&self, cluster: &Name) -> bool {
+        let Some(secret) = self.target.secret_of(cluster) else { return true };
+        let kind = ResourceType::Secret;
+        let (books, wanted) = (&self.books[kind], self.target.get(kind, secret));
+        let is_held = books.is_open()
+            && books.subscription.covers(secret)
+            && books.holds(secret, wanted)
+            && !books.is_first_on_its_way(secret);
+        is_held || wanted.is_some_and(|wanted| books.is_parked(secret, wanted))
     }
 
     fn cluster_steps(&mut self) -> Vec<Step> {

@@ -50,6 +50,11 @@ impl Target {
         self.view.members.contains(cluster)
     }
 
+    /// The secret that a cluster names, if it names one.
+    pub(crate) fn secret_of(&self, cluster: &Name) -> Option<&Name> {
+        self.view.shows.get(cluster)
+    }
+
     /// The listeners of the Gateway and its ListenerSets that suffer when the client has not got this listener, secret or table, sorted.
     pub(crate) fn owners(&self, kind: ResourceType, name: &Name) -> Vec<ListenerKey> {
         let owners = self.view.listeners.iter().flat_map(|(listener, content)| {

@@ -22,6 +22,8 @@ enum Act {
     Listener(Option<bool>),
     /// The first listener passes connections on to this cluster, or none.
     Stream(Option<usize>),
+    /// A cluster shows a certificate of this content to its endpoints, or none.
+    Show(usize, Option<usize>),
     /// The secret gets this content, or goes.
     Secret(usize, Option<usize>),
     Seal,
@@ -47,6 +49,7 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (0..CLUSTERS.len() - 1).prop_map(Act::Flip),
         1 => prop::option::of(any::<bool>()).prop_map(Act::Listener),
         1 => prop::option::of(0..CLUSTERS.len() - 1).prop_map(Act::Stream),
+        1 => (0..CLUSTERS.len(), prop::option::of(0..3_usize)).prop_map(|(name, content)| Act::Show(name, content)),
         1 => (0..SECRETS.len(), prop::option::of(0..3_usize)).prop_map(|(name, content)| Act::Secret(name, content)),
         6 => Just(Act::Seal),
         8 => (1..4_usize).prop_map(Act::Requests),
@@ -91,6 +94,13 @@ fn perform(act: &Act, world: &mut World, harness: &mut Harness) {
             world.direct.clear();
             if let Some(cluster) = cluster {
                 world.stream("http", CLUSTERS[*cluster]);
+            }
+        }
+        Act::Show(cluster, content) => {
+            let cluster = CLUSTERS[*cluster];
+            match content {
+                Some(content) => drop(world.show(cluster, "shop/client", &format!("digest {content}"))),
+                None => drop(world.shows.remove(cluster)),
             }
         }
         Act::Secret(name, content) => {

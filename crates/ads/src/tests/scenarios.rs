@@ -580,3 +580,66 @@ fn a_listener_that_comes_back_while_its_old_connections_drain_does_not_serve_the
         }
     }
 }
+
+#[test]
+fn a_route_waits_for_the_certificate_that_its_cluster_shows() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        harness.envoy.options().hold.insert(SDS);
+        world.show("b", "shop/client", "1").route("a.example", &["b"]);
+        harness.seal(&mut world);
+        harness.run();
+        // The endpoints are there and the certificate is on its way: the cluster warms all the same.
+        assert_eq!(
+            harness.take_log(),
+            [pick(protocol, "cds a b z", "cds b"), "eds b", "sds shop/client"],
+            "{protocol}"
+        );
+        let kept = harness.envoy.release();
+        harness.to_server.extend(kept);
+        harness.envoy.options().hold.remove(&SDS);
+        harness.run();
+        assert_eq!(harness.take_log(), ["rds http"], "{protocol}");
+        harness.pass(5_000);
+        assert_eq!(harness.take_log(), [pick(protocol, "cds b z", "cds -a")], "{protocol}");
+        harness.assert_clean();
+        harness.assert_current();
+        assert_eq!(harness.stats().overdue_pins, 0);
+    }
+}
+
+#[test]
+fn a_certificate_that_a_cluster_shows_rotates_alone_and_nobody_waits_for_it() {
+    for protocol in BOTH {
+        let mut world = shop();
+        world.show("a", "shop/client", "1");
+        let mut harness = Harness::running(protocol, &mut world);
+        harness.envoy.options().hold.insert(SDS);
+        world.show("a", "shop/client", "2");
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), ["sds shop/client"]);
+        // Another route to the same cluster need not wait until the client has answered: it has the one before.
+        world.route("n.example", &["a"]);
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.take_log(), ["rds http"]);
+        harness.assert_clean();
+    }
+}
+
+#[test]
+fn a_certificate_that_the_client_rejects_is_not_waited_for() {
+    for protocol in BOTH {
+        let mut world = shop();
+        let mut harness = Harness::running(protocol, &mut world);
+        let rejection = Rejection { kind: SDS, name: "shop/client".into(), containing: None, named: false };
+        harness.envoy.options().rejections.push(rejection);
+        world.show("b", "shop/client", "1").route("a.example", &["b"]);
+        harness.seal(&mut world);
+        harness.run();
+        assert!(harness.take_log().contains(&"rds http".to_owned()));
+        assert_eq!(harness.stats().overdue_pins, 0);
+    }
+}

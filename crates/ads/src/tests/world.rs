@@ -21,6 +21,10 @@ pub(super) struct World {
     pub(super) listeners: BTreeMap<String, String>,
     /// Digests by secret; the listener of every port names all of them.
     pub(super) secrets: BTreeMap<String, String>,
+    /// Secret by cluster: a certificate that it shows to its endpoints.
+    pub(super) shows: BTreeMap<String, String>,
+    /// Digests of those secrets.
+    pub(super) identities: BTreeMap<String, String>,
     /// Clusters by table and host.
     pub(super) tables: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     /// Cluster that an entry forwards to in place of the one that it is named after.
@@ -42,6 +46,8 @@ impl World {
             h2: BTreeSet::new(),
             listeners: BTreeMap::from([("http".to_owned(), "http".to_owned())]),
             secrets: BTreeMap::new(),
+            shows: BTreeMap::new(),
+            identities: BTreeMap::new(),
             tables: BTreeMap::from([("http".to_owned(), BTreeMap::new())]),
             retargets: BTreeMap::new(),
             direct: BTreeMap::new(),
@@ -90,6 +96,13 @@ impl World {
     /// The cluster has these endpoints.
     pub(super) fn endpoints(&mut self, cluster: &str, addresses: &[&str]) -> &mut Self {
         self.endpoints.insert(cluster.to_owned(), addresses.iter().map(|address| (*address).to_owned()).collect());
+        self
+    }
+
+    /// The cluster shows a certificate of this name and digest.
+    pub(super) fn show(&mut self, cluster: &str, secret: &str, digest: &str) -> &mut Self {
+        self.shows.insert(cluster.to_owned(), secret.to_owned());
+        self.identities.insert(secret.to_owned(), digest.to_owned());
         self
     }
 
@@ -159,7 +172,15 @@ impl World {
         for cluster in members {
             let name = Name::from(&cluster);
             let upstream = if self.h2.contains(&cluster) { Upstream::H2c } else { Upstream::Http1 };
-            let encoded = encode::cluster(&ir::Cluster { name: name.clone(), transport: Transport::Tcp, upstream });
+            let certificate = self.shows.get(&cluster).map(Name::from);
+            if let Some(secret) = &certificate {
+                let digest = &self.identities[&**secret];
+                rows.insert(Row::Secret(gateway.clone(), encode::secret_ref(secret.clone(), digest)));
+                rows.insert(Row::Shows(gateway.clone(), name.clone(), secret.clone()));
+            }
+            let tls = certificate.map(over_tls);
+            let encoded =
+                encode::cluster(&ir::Cluster { name: name.clone(), transport: Transport::Tcp, upstream, tls });
             let endpoints = encode::endpoints(&assignment(&cluster, &self.endpoints[&cluster]));
             rows.insert(Row::Member(gateway.clone(), name.clone()));
             rows.insert(Row::Cluster(name.clone(), Variants::any(encoded)));
@@ -167,6 +188,11 @@ impl World {
         }
         rows
     }
+}
+
+fn over_tls(secret: Name) -> ir::UpstreamTls {
+    let (sni, certificate) = ("backend.example".into(), Some(secret));
+    ir::UpstreamTls { sni, names: Vec::new(), authorities: ir::Authorities::System, certificate }
 }
 
 fn entry(host: &str, name: &str, cluster: &str) -> ir::Entry {

@@ -1,7 +1,10 @@
 use crate::fixture::{accepts, carried, facts, refuses, rows, with};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tidegate_model::{AllowedNamespaces, Fact, GatewayFact, GroupKind, LabelExpression, Protocol, Reason};
+use tidegate_model::{
+    AllowedNamespaces, CertificateRef, Fact, GatewayFact, GroupKind, Kind, LabelExpression, NamespacedName, Protocol,
+    Reason,
+};
 
 fn base() -> Value {
     json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
@@ -235,10 +238,7 @@ fn every_other_rule_of_a_gateway_can_be_broken() {
 
 #[test]
 fn what_is_not_supported_but_opens_nothing_is_a_remark() {
-    let table = [
-        ("/spec/defaultScope", json!("All"), "spec.defaultScope", "not supported"),
-        ("/spec/tls", json!({"backend": {}}), "spec.tls.backend", "not supported"),
-    ];
+    let table = [("/spec/defaultScope", json!("All"), "spec.defaultScope", "not supported")];
     refuses(&base(), false, &table);
     for (pointer, value, ..) in table {
         assert_eq!(gateway(with(base(), pointer, value)).findings, []);
@@ -304,6 +304,39 @@ fn every_rule_of_the_validation_of_clients_can_be_broken() {
                 "is there twice",
             ),
             (at, ports(json!(many)), "spec.tls.frontend.perPort", "64 are allowed"),
+        ],
+    );
+}
+
+#[test]
+fn the_certificate_that_backends_are_shown_is_read() {
+    let read = |reference: Value| match &facts(with(
+        base(),
+        "/spec/tls",
+        json!({"backend": {"clientCertificateRef": reference}}),
+    ))[0]
+    {
+        Fact::Gateway(gateway) => gateway.client.clone(),
+        other => panic!("{other:?}"),
+    };
+    let secret = |namespace: &str| CertificateRef {
+        group_kind: Kind::Secret.into(),
+        name: NamespacedName::new(namespace, "cert"),
+    };
+    assert_eq!(read(json!({"name": "cert"})), Some(secret("infra")));
+    assert_eq!(read(json!({"name": "cert", "namespace": "shop"})), Some(secret("shop")));
+    assert_eq!(read(json!(null)), None);
+    refuses(
+        &with(base(), "/spec/tls", json!({"backend": {"clientCertificateRef": {"name": "cert"}}})),
+        true,
+        &[
+            ("/spec/tls/backend", json!([]), "spec.tls.backend", "must be an object"),
+            (
+                "/spec/tls/backend/clientCertificateRef/name",
+                json!(null),
+                "spec.tls.backend.clientCertificateRef.name",
+                "is required",
+            ),
         ],
     );
 }

@@ -100,6 +100,7 @@ pub(crate) fn decode(body: &[u8]) -> Option<Echoed> {
         proto: "HTTP/2.0".to_owned(),
         headers,
         identity: Identity::new(&text(&context, 1), &text(&context, 3), &text(&context, 4)),
+        tls: None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::Pair;
 use bytes::Bytes;
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A certificate authority with a key of its own.
@@ -32,15 +32,16 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), certificate }
     }
 
-    /// A new certificate for these names, with a new key, signed by this authority.
+    /// A new certificate for these names, of which some may be URIs, with a new key, signed by this authority.
     ///
     /// # Panics
     ///
     /// A name is none.
     #[must_use]
     pub fn sign(&self, names: &[&str]) -> Pair {
-        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let params = CertificateParams::new(names).expect("the names of a test are names");
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "signed");
+        params.subject_alt_names = names.iter().map(|name| alternative(name)).collect();
         let key = KeyPair::generate().expect("the system has random numbers");
         let certificate = params.signed_by(&key, &self.issuer).expect("the key of the authority signs");
         let der = Bytes::copy_from_slice(certificate.der());
@@ -52,4 +53,9 @@ impl Default for Authority {
     fn default() -> Self {
         Authority::new()
     }
+}
+
+fn alternative(name: &str) -> SanType {
+    let text = name.try_into().expect("the names of a test are ASCII");
+    if name.contains("://") { SanType::URI(text) } else { SanType::DnsName(text) }
 }

@@ -147,7 +147,11 @@ fn is_programmed(status: &DerivedStatus) -> bool {
         StatusBody::Gateway { conditions, .. } => conditions
             .iter()
             .any(|condition| condition.kind == ConditionType::Programmed && condition.status == ConditionStatus::True),
-        StatusBody::Class(_) | StatusBody::ListenerSet { .. } | StatusBody::Route(_) | StatusBody::None => false,
+        StatusBody::Class(_)
+        | StatusBody::ListenerSet { .. }
+        | StatusBody::Route(_)
+        | StatusBody::Policy(_)
+        | StatusBody::None => false,
     }
 }
 

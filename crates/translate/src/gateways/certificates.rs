@@ -7,7 +7,7 @@ use crate::speech::Speech;
 use serde::{Deserialize, Serialize};
 use tidegate_model::{CertificateFact, CertificateRef, Finding, Hostname, ListenerFact, Name, ObjectKey, Reason};
 
-/// What became of a listener's certificate references.
+/// What became of certificate references, of a listener or of a Gateway as a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Certificates {
     /// Resource names of those that are served, in order, with the digests of their material.
@@ -56,6 +56,33 @@ pub(super) fn certificates(
     own
 }
 
+/// What the reference to the certificate that backends are shown leads to.
+pub(super) fn client(owner: &ObjectKey, target: &CertificateRef, found: &Found<'_>) -> Certificates {
+    let mut own = Certificates::default();
+    let field = "spec.tls.backend.clientCertificateRef";
+    match found.certificates.get(&(owner, target)) {
+        Some(Resolution::Found(certificate)) => {
+            own.remarks.extend(expired(field, target, certificate));
+            own.served.push((secret_name(&target.name), certificate.digest.clone()));
+        }
+        Some(Resolution::Failed(reason, message)) => {
+            let reason = match reason {
+                Reason::InvalidCertificateRef => Reason::InvalidClientCertificateRef,
+                other => *other,
+            };
+            own.failed.push(Finding::new(reason, field, message.clone()));
+        }
+        // Between a reference and its answer lies no epoch.
+        None => {}
+    }
+    own
+}
+
+fn expired(field: &str, target: &CertificateRef, certificate: &CertificateFact) -> Option<Finding> {
+    let message = format!("the certificate of Secret {} expired; renew it", target.name);
+    certificate.expired.then(|| Finding::new(Reason::CertificateExpired, field, message))
+}
+
 /// What a user wants to know of a certificate that is served.
 fn certificate_remarks(
     field: &str,
@@ -63,11 +90,7 @@ fn certificate_remarks(
     target: &CertificateRef,
     certificate: &CertificateFact,
 ) -> Vec<Finding> {
-    let mut remarks = Vec::new();
-    if certificate.expired {
-        let message = format!("the certificate of Secret {} expired; renew it", target.name);
-        remarks.push(Finding::new(Reason::CertificateExpired, field, message));
-    }
+    let mut remarks: Vec<Finding> = expired(field, target, certificate).into_iter().collect();
     if !certificate.names.iter().any(|name| is_for(name, hostname)) {
         let names = certificate.names.iter().map(Hostname::as_str).collect::<Vec<_>>().join(", ");
         let names = if names.is_empty() { "no DNS name".to_owned() } else { names };

@@ -25,10 +25,7 @@ pub(super) fn all(gateway: &GatewayFact, listeners: &[ListenerFact], found: &Fou
 }
 
 /// The problems of listeners, with those whose clients cannot be validated.
-pub(super) fn with_lost(
-    problems: Vec<Option<ListenerProblem>>,
-    clients: &[Clients],
-) -> Vec<Option<ListenerProblem>> {
+pub(super) fn with_lost(problems: Vec<Option<ListenerProblem>>, clients: &[Clients]) -> Vec<Option<ListenerProblem>> {
     let lost = |own: &Clients| own.lost.then_some(ListenerProblem::NoAuthority);
     problems.into_iter().zip(clients).map(|(problem, own)| problem.or_else(|| lost(own))).collect()
 }

@@ -1,6 +1,7 @@
 //! The verdict on each listener of a Gateway and of its ListenerSets.
 
 use crate::names::{Socket, table_name};
+use crate::origin::Origin;
 use crate::speech::Speech;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,8 @@ pub(crate) struct ListenerState {
     /// Whether requests to its hostname are its own and no less specific listener's. A listener without a certificate
     /// that can be served still claims them: nothing answers them in its place.
     pub(crate) claims: bool,
+    /// How what comes in goes on to backends.
+    pub(crate) origin: Origin,
     /// Whether traffic is served: it is fit, what it stands in is accepted, and its Gateway has an address.
     pub(crate) usable: bool,
     /// Whether it could be served: no problem, some kind of route, and a certificate if it needs one.
@@ -33,12 +36,13 @@ pub(crate) struct ListenerState {
 }
 
 /// What a listener stands in.
-#[derive(Clone, Copy)]
-pub(super) struct Standing {
+pub(super) struct Standing<'a> {
     /// Whether that is accepted.
     pub(super) accepted: bool,
     /// Whether its Gateway has an address.
     pub(super) reachable: bool,
+    /// How what comes in goes on to backends, where TLS is not passed on.
+    pub(super) origin: &'a Origin,
 }
 
 impl ListenerState {
@@ -47,14 +51,14 @@ impl ListenerState {
         key: ListenerKey,
         listener: &ListenerFact,
         problem: Option<ListenerProblem>,
-        Standing { accepted, reachable }: Standing,
+        standing: &Standing<'_>,
         served: bool,
     ) -> Self {
         let (kinds, bad_kinds) = route_kinds(listener);
         let speech = Speech::of(listener);
         let fit = problem.is_none() && !kinds.is_empty() && (served || !speech.needs_certificate());
-        let usable = accepted && reachable && fit;
-        let exists = accepted && problem.is_none_or(|problem| problem == ListenerProblem::NoAuthority);
+        let usable = standing.accepted && standing.reachable && fit;
+        let exists = standing.accepted && problem.is_none_or(|problem| problem == ListenerProblem::NoAuthority);
         ListenerState {
             key,
             port: listener.port,
@@ -64,6 +68,7 @@ impl ListenerState {
             bad_kinds,
             claims: usable || (exists && speech.family() == Some(Family::Tls)),
             problem,
+            origin: if speech == Speech::Passthrough { Origin::Passthrough } else { standing.origin.clone() },
             speech,
             usable,
             fit,

@@ -6,6 +6,7 @@ use super::listeners::{ListenerProblem, ListenerState, Standing};
 use super::{Found, sentence};
 use crate::addresses::Addresses;
 use crate::labels;
+use crate::origin::Origin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub(crate) struct ParentState {
     pub(crate) certificates: Arc<Vec<Certificates>>,
     /// What is asked of the clients of each listener, apart for the same reason.
     pub(crate) clients: Arc<Vec<Clients>>,
+    /// The certificate that backends are shown, if it is a Gateway that asks for one.
+    pub(crate) client: Option<Certificates>,
     /// The addresses of the Gateway.
     pub(crate) addresses: Arc<Addresses>,
     /// Whether the Gateway lets clients pass without a valid certificate.
@@ -36,6 +39,8 @@ pub(crate) struct ParentState {
 pub(super) struct Common<'a> {
     pub(super) gateway: &'a GatewayFact,
     pub(super) addresses: Arc<Addresses>,
+    /// How what comes in goes on to backends, where TLS is not passed on.
+    pub(super) origin: Origin,
     pub(super) found: &'a Found<'a>,
 }
 
@@ -86,6 +91,7 @@ impl ParentState {
             listeners: Arc::default(),
             certificates: Arc::default(),
             clients: Arc::default(),
+            client: None,
             addresses: common.addresses.clone(),
             insecure: common.gateway.frontend.all().any(|validation| validation.insecure),
         }
@@ -103,10 +109,11 @@ impl ParentState {
             .zip(listeners)
             .map(|(index, listener)| certificates(&self.key, index, listener, common.found))
             .collect();
-        let standing = Standing { accepted: self.refused.is_none(), reachable: !self.addresses.bound.is_empty() };
+        let (accepted, reachable) = (self.refused.is_none(), !self.addresses.bound.is_empty());
+        let standing = Standing { accepted, reachable, origin: &common.origin };
         let judged = listeners.iter().zip(problems).zip(&own).map(|((listener, problem), own)| {
             let key = ListenerKey { parent: self.key.clone(), name: listener.name.clone() };
-            ListenerState::new(key, listener, problem, standing, !own.served.is_empty())
+            ListenerState::new(key, listener, problem, &standing, !own.served.is_empty())
         });
         let listeners = Arc::new(judged.collect());
         ParentState { listeners, certificates: Arc::new(own), clients: Arc::new(clients), ..self }

@@ -3,10 +3,11 @@
 //! The wishes for one entry all go to one worker; what every entry may depend on goes to all of them.
 
 use super::{HoldInput, HoldOutput, State};
+use crate::backends::Found;
 use crate::edges::Edges;
 use crate::lookup::Rows;
 use crate::lower::RouteOutput;
-use crate::names::Backend;
+use crate::policies::Holding;
 use crate::references::GrantKey;
 use crate::{backends, endpoints};
 use differential_dataflow::AsCollection;
@@ -67,6 +68,7 @@ pub(crate) struct Sources<'s> {
     pub(crate) routes: Rows<'s, Arc<RouteFact>>,
     pub(crate) grants: Rows<'s, GrantFact>,
     pub(crate) services: Rows<'s, Arc<ServiceFact>>,
+    pub(crate) holdings: Rows<'s, (NamespacedName, Arc<Holding>)>,
     pub(crate) slices: Rows<'s, Arc<SliceFact>>,
 }
 
@@ -74,9 +76,9 @@ pub(crate) struct Sources<'s> {
 pub(crate) fn outputs<'s>(edges: &Edges, sources: Sources<'s>) -> Rows<'s, HoldOutput> {
     let Ticks { times, bound, workers } = sources.ticks;
     let to_all = move |input: HoldInput| (0..workers as u64).map(move |worker| (worker, input.clone()));
-    let backends = usable(edges, sources.services, sources.slices);
+    let backends = usable(edges, sources.services, sources.holdings, sources.slices);
     let backends = edges.carry("backends to holds", backends);
-    let backends = backends.flat_map(move |(_, (backend, usable))| to_all(HoldInput::Backend(backend, usable)));
+    let backends = backends.flat_map(move |(_, (found, usable))| to_all(HoldInput::Backend(found, usable)));
     let grants = edges.carry("grants to holds", sources.grants);
     let grants = grants.flat_map(move |grant| to_all(HoldInput::Grant(GrantKey::of(&grant), grant.to_name)));
     let bounds = edges.carry("bounds to holds", sources.routes);
@@ -96,7 +98,7 @@ fn desired((route, output): (RouteKey, RouteOutput)) -> Option<Sent> {
             Some((shard, HoldInput::Desired(route, key, listener_host, ranked)))
         }
         // A stream stands in a listener, which is published as it is wanted.
-        RouteOutput::Uses(..) | RouteOutput::Stream(..) | RouteOutput::Status(_) => None,
+        RouteOutput::Uses(..) | RouteOutput::Leads(_) | RouteOutput::Stream(..) | RouteOutput::Status(_) => None,
     }
 }
 
@@ -104,6 +106,7 @@ fn desired((route, output): (RouteKey, RouteOutput)) -> Option<Sent> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 enum ServiceInput {
     Service(Arc<ServiceFact>),
+    Holding(Arc<Holding>),
     Slice(Arc<SliceFact>),
 }
 
@@ -111,23 +114,27 @@ enum ServiceInput {
 fn usable<'s>(
     edges: &Edges,
     services: Rows<'s, Arc<ServiceFact>>,
+    holdings: Rows<'s, (NamespacedName, Arc<Holding>)>,
     slices: Rows<'s, Arc<SliceFact>>,
-) -> Rows<'s, (NamespacedName, (Backend, bool))> {
+) -> Rows<'s, (NamespacedName, (Found, bool))> {
     let services = services.map(|service| (service.name.clone(), ServiceInput::Service(service)));
+    let holdings = edges.carry("policies to holds", holdings);
+    let holdings = holdings.map(|(service, holding)| (service, ServiceInput::Holding(holding)));
     let slices = edges.carry("slices to holds", slices);
     let slices = slices.flat_map(|slice| slice.service.clone().map(|service| (service, ServiceInput::Slice(slice))));
-    services.concat(slices).reduce_named("usable backends by service", |_service, input, output| {
-        let (mut service, mut slices) = (None, Vec::new());
+    services.concatenate([holdings, slices]).reduce_named("usable backends by service", |_service, input, output| {
+        let (mut service, mut holding, mut slices) = (None, None, Vec::new());
         for (input, _) in input {
             match input {
                 ServiceInput::Service(fact) => service = Some(fact),
+                ServiceInput::Holding(found) => holding = Some(&**found),
                 ServiceInput::Slice(slice) => slices.push(&**slice),
             }
         }
-        let backends = service.map(|service| backends::of_service(service)).unwrap_or_default();
-        output.extend(backends.into_iter().map(|backend| {
-            let usable = endpoints::is_usable(&backend, &slices);
-            ((backend, usable), 1)
+        let backends = service.map(|service| backends::of_service(service, holding)).unwrap_or_default();
+        output.extend(backends.into_iter().map(|found| {
+            let usable = endpoints::is_usable(&found.backend, &slices);
+            ((found, usable), 1)
         }));
     })
 }

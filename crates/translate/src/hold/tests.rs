@@ -1,4 +1,5 @@
 use super::*;
+use crate::policies::Security;
 use tidegate_model::{
     HeaderModifier, HttpMatch, INVALID_CLUSTER, PathMatch, RouteFact, RouteKind, ServiceFact, ServicePortFact,
     Transport, Upstream,
@@ -11,11 +12,22 @@ fn route() -> RouteKey {
     RouteKey { kind: RouteKind::Http, name: NamespacedName::new("shop", "one") }
 }
 
+/// A Service, reached over TLS if the name ends in `~`.
 fn backend(name: &str) -> Backend {
+    let origin = Origin::default();
+    let security = if name.ends_with('~') { over_tls() } else { Security::Plain };
+    origin.reach(&found(name.trim_end_matches('~')).backend, &security).expect("nothing is closed")
+}
+
+fn over_tls() -> Security {
+    Security::Tls(NamespacedName::new("shop", "tls"))
+}
+
+fn found(name: &str) -> Found {
     let (namespace, name) = name.split_once('.').unwrap_or(("shop", name));
     let port = ServicePortFact { name: "".into(), port: 80, transport: Transport::Tcp, upstream: Upstream::Http1 };
     let name = NamespacedName::new(namespace, name);
-    crate::backends::of_service(&ServiceFact { name, external_name: None, ports: vec![port] }).remove(0)
+    crate::backends::of_service(&ServiceFact { name, external_name: None, ports: vec![port] }, None).remove(0)
 }
 
 fn cluster(name: &str) -> Name {
@@ -52,7 +64,8 @@ fn entry(path: &str, targets: &[&str]) -> Arc<Ranked> {
         findings: Vec::new(),
     };
     let uses = targets.iter().filter(|name| **name != "?").map(|name| backend(name)).collect();
-    Arc::new(Ranked { rank: crate::rank::Rank::of(&fact, &matcher, (0, 0)), entry: encoded, uses })
+    let rank = crate::rank::Rank::of(&fact, &matcher, (0, 0));
+    Arc::new(Ranked { rank, entry: encoded, uses, origin: Origin::default() })
 }
 
 fn desired(ranked: &Arc<Ranked>) -> HoldInput {
@@ -75,7 +88,7 @@ impl Play {
     /// Services with `+` in front have endpoints; the entry goes to `targets` from the start, at the time 100.
     fn new(services: &[&str], targets: &[&str]) -> Self {
         let mut play = Play { state: State::new(BOUND), wanted: None, published: BTreeMap::new() };
-        let of = |name: &&str| (HoldInput::Backend(backend(name.trim_start_matches('+')), name.starts_with('+')), 1);
+        let of = |name: &&str| (HoldInput::Backend(found(name.trim_start_matches('+')), name.starts_with('+')), 1);
         play.step(100, services.iter().map(of).collect(), Some(&entry("/", targets)));
         play
     }
@@ -134,7 +147,7 @@ fn clusters(names: &[&str]) -> Vec<Name> {
 }
 
 fn usable(name: &str, before: bool) -> Vec<(HoldInput, isize)> {
-    vec![(HoldInput::Backend(backend(name), before), -1), (HoldInput::Backend(backend(name), !before), 1)]
+    vec![(HoldInput::Backend(found(name), before), -1), (HoldInput::Backend(found(name), !before), 1)]
 }
 
 #[test]
@@ -194,7 +207,7 @@ fn only_what_is_newly_named_is_waited_for() {
 fn a_previous_target_that_is_gone_is_not_kept() {
     let mut play = Play::new(&["+a", "n"], &["a"]);
     play.want(200, &["n"]);
-    assert_eq!(play.step(201, vec![(HoldInput::Backend(backend("a"), true), -1)], None), clusters(&["n"]));
+    assert_eq!(play.step(201, vec![(HoldInput::Backend(found("a"), true), -1)], None), clusters(&["n"]));
     // One that has lost its endpoints is still there.
     let mut play = Play::new(&["+a", "n"], &["a"]);
     play.want(200, &["n"]);
@@ -235,4 +248,43 @@ fn an_entry_that_begins_to_match_something_else_is_a_new_one() {
     let mut play = Play::new(&["+a", "n"], &["a"]);
     assert_eq!(play.step(200, Vec::new(), Some(&entry("/x", &["n"]))), clusters(&["n"]));
     assert_eq!(play.held(), None);
+}
+
+/// The policies on a Service change.
+fn secured(name: &str, usable: bool, from: Security, to: Security) -> Vec<(HoldInput, isize)> {
+    let with = |security: Security| {
+        let has_policies = security != Security::Plain;
+        HoldInput::Backend(Found { security, has_policies, ..found(name) }, usable)
+    };
+    vec![(with(from), -1), (with(to), 1)]
+}
+
+#[test]
+fn nothing_goes_on_in_plaintext_that_is_to_be_encrypted() {
+    for security in [over_tls(), Security::Closed] {
+        let mut play = Play::new(&["+a", "n"], &["a"]);
+        play.want(200, &["n"]);
+        let policy = secured("a", true, Security::Plain, security.clone());
+        assert_eq!(play.step(201, policy.clone(), None), clusters(&["n"]));
+        let mut play = Play::new(&["+a", "n"], &["a"]);
+        assert_eq!(play.step(200, policy, Some(&entry("/", &["n"]))), clusters(&["n"]));
+    }
+    // The Service itself is to be encrypted, and has no endpoints.
+    let mut play = Play::new(&["a"], &["a"]);
+    let policy = secured("a", false, Security::Plain, over_tls());
+    assert_eq!(play.step(200, policy, Some(&entry("/", &["a~"]))), clusters(&["a~"]));
+    assert_eq!(play.held(), None);
+}
+
+#[test]
+fn what_is_encrypted_is_waited_for_and_kept_like_anything_else() {
+    let mut play = Play::new(&["+a", "n"], &["a"]);
+    play.step(150, secured("n", false, Security::Plain, over_tls()), None);
+    assert_eq!(play.want(200, &["n~"]), clusters(&["a"]));
+    assert_eq!(play.held(), Some((clusters(&["n~"]), 210)));
+    let mut play = Play::new(&["+a", "n"], &["a"]);
+    play.step(150, secured("a", true, Security::Plain, over_tls()), Some(&entry("/", &["a~"])));
+    assert_eq!(play.want(200, &["n"]), clusters(&["a~"]));
+    // Nor does it go on encrypted where nobody says how any more.
+    assert_eq!(play.step(201, secured("a", true, over_tls(), Security::Plain), None), clusters(&["n"]));
 }

@@ -38,7 +38,7 @@ impl Memory {
         let before = std::mem::take(&mut self.published);
         for (key, (route, entries)) in &mut wanted.entries {
             let hold = match (before.get(key), entries.as_slice()) {
-                (Some(previous), [only]) => hold::decide(&world, route, previous, &only.entry),
+                (Some(previous), [only]) => hold::decide(&world, route, previous, only),
                 _ => None,
             };
             if let Some(hold) = &hold {

@@ -1,5 +1,6 @@
-//! What TLS towards backends is made of: CA certificates.
+//! What TLS towards backends is made of: policies and CA certificates.
 
+use super::SERVICES;
 use crate::random::Random;
 use serde_json::{Value, json};
 
@@ -36,4 +37,34 @@ pub(super) fn bundle(random: &mut Random) -> Value {
         _ => (*random.pick(&AUTHORITIES)).to_owned(),
     };
     json!({"data": {"ca.crt": text}})
+}
+
+/// A BackendTLSPolicy: for a Service or one of its ports, by CA certificates that are mostly there.
+pub(super) fn backend_tls(random: &mut Random) -> Value {
+    let mut target = json!({"group": "", "kind": "Service", "name": random.pick(&SERVICES)});
+    if random.chance(35) {
+        target["sectionName"] = json!(random.pick(&["http", "http", "extra", "web"]));
+    }
+    let mut targets = vec![target];
+    if random.chance(10) {
+        targets.push(json!({"group": "", "kind": "Service", "name": "elsewhere"}));
+    }
+    let mut validation = json!({"hostname": random.pick(&["a.example", "b.example"])});
+    if random.chance(20) {
+        validation["wellKnownCACertificates"] = "System".into();
+    } else {
+        let count = 1 + usize::from(random.chance(25));
+        let reference = |random: &mut Random| {
+            let kind = if random.chance(5) { "Secret" } else { "ConfigMap" };
+            json!({"group": "", "kind": kind, "name": random.pick(&["ca", "ca", "other-ca", "nowhere"])})
+        };
+        validation["caCertificateRefs"] = (0..count).map(|_| reference(random)).collect();
+    }
+    if random.chance(20) {
+        validation["subjectAltNames"] = json!([{"type": "URI", "uri": "spiffe://example.com/a"}]);
+    }
+    if random.chance(5) {
+        validation["hostname"] = "*.example".into();
+    }
+    json!({"spec": {"targetRefs": targets, "validation": validation}})
 }

@@ -57,6 +57,10 @@ fn cluster(index: usize) -> Row {
     Row::Cluster(CLUSTERS[index].into(), shared(0))
 }
 
+fn shows(gateway: usize, cluster: usize) -> Row {
+    Row::Shows(self::gateway(gateway), CLUSTERS[cluster].into(), SECRET.into())
+}
+
 fn endpoints(index: usize) -> Row {
     Row::Endpoints(CLUSTERS[index].into(), shared(0))
 }
@@ -106,6 +110,22 @@ fn each_missing_row_is_a_violation() {
 }
 
 #[test]
+fn a_certificate_that_a_cluster_shows_exists_and_so_does_the_cluster() {
+    let (secret, shows) = (Row::Secret(gateway(0), crate::encode::secret_ref(SECRET.into(), "one")), shows(0, 0));
+    let sound = || sound().into_iter();
+    assert_eq!(violations(&sound().chain([secret.clone(), shows.clone()]).collect::<Vec<_>>()), []);
+    let (owner, name) = (gateway(0), Name::from(SECRET));
+    let lacks = violations(&sound().chain([shows.clone()]).collect::<Vec<_>>());
+    assert_eq!(lacks, [Violation::NoSecret(owner.clone(), name.clone())]);
+    assert_eq!(
+        violations(&sound().chain([secret.clone()]).collect::<Vec<_>>()),
+        [Violation::UnusedSecret(owner, name)]
+    );
+    let alone = violations(&[Row::Gateway(gateway(0)), secret, shows]);
+    assert_eq!(alone, [Violation::NotMember(gateway(0), CLUSTERS[0].into())]);
+}
+
+#[test]
 fn the_cluster_of_unresolved_references_must_not_exist() {
     let mut rows = sound();
     rows.push(endpoints(3));
@@ -139,6 +159,7 @@ fn universe() -> Vec<Vec<Row>> {
             keys.push(vec![host(g, t, &[]), host(g, t, &[0, 3]), host(g, t, &[0, 1])]);
         }
         keys.extend((0..CLUSTERS.len()).map(|c| vec![member(g, c)]));
+        keys.push(vec![shows(g, 0), Row::Shows(gateway(g), CLUSTERS[0].into(), "ns/other".into())]);
     }
     keys.extend((0..CLUSTERS.len()).map(|c| vec![cluster(c)]));
     keys.extend((0..CLUSTERS.len()).map(|c| vec![endpoints(c), Row::Endpoints(CLUSTERS[c].into(), shared(1))]));
@@ -150,9 +171,11 @@ fn founded(rows: Vec<Row>) -> Vec<Row> {
     let has = |wanted: &Row| rows.contains(wanted);
     let keep = |row: &&Row| match row {
         Row::Gateway(_) | Row::Cluster(..) | Row::Endpoints(..) | Row::Status(..) | Row::Held(_) => true,
-        Row::Listener(gateway, _) | Row::Secret(gateway, _) | Row::Table(gateway, _) | Row::Member(gateway, _) => {
-            has(&Row::Gateway(gateway.clone()))
-        }
+        Row::Listener(gateway, _)
+        | Row::Secret(gateway, _)
+        | Row::Shows(gateway, ..)
+        | Row::Table(gateway, _)
+        | Row::Member(gateway, _) => has(&Row::Gateway(gateway.clone())),
         Row::VirtualHost(gateway, table, _, _) => {
             has(&Row::Gateway(gateway.clone())) && has(&Row::Table(gateway.clone(), table.clone()))
         }

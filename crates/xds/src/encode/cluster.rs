@@ -1,6 +1,6 @@
 //! Clusters and endpoint assignments.
 
-use super::{address, ads, duration};
+use super::{address, ads, duration, tls};
 use crate::ir;
 use crate::resource::Resource;
 use prost::Message;
@@ -48,6 +48,7 @@ pub fn cluster(cluster: &ir::Cluster) -> Resource {
         }),
         // An endpoint that is gone from the assignment is gone, whatever a health check says.
         ignore_health_on_host_removal: true,
+        transport_socket: cluster.tls.as_ref().map(tls::upstream),
         typed_extension_protocol_options: match cluster.transport {
             Transport::Tcp => {
                 let options = tidegate_proto::pack(&http_options(cluster.upstream));

@@ -9,8 +9,8 @@ use crate::resource::Resource;
 use prost::Message;
 use serde_json::{Value, json};
 use tidegate_model::{
-    HeaderModifier, Hostname, HttpMatch, Name, PathMatch, PathModifier, ResourceType, Transport, Upstream, ValueMatch,
-    ValuePattern,
+    HeaderModifier, Hostname, HttpMatch, Name, PathMatch, PathModifier, ResourceType, SubjectName, Transport, Upstream,
+    ValueMatch, ValuePattern,
 };
 
 const ROUTE: &str = "envoy.config.route.v3.Route";
@@ -376,7 +376,7 @@ fn a_redirect_changes_paths_as_a_rewrite_does() {
 #[test]
 fn a_cluster_takes_its_endpoints_from_the_same_stream() {
     let cluster = |upstream| {
-        let cluster = Cluster { name: "shop/a/80".into(), transport: Transport::Tcp, upstream };
+        let cluster = Cluster { name: "shop/a/80".into(), transport: Transport::Tcp, upstream, tls: None };
         json_of(ResourceType::Cluster, &super::cluster(&cluster))
     };
     let options = |protocol: &str| {
@@ -470,13 +470,54 @@ fn equal_values_have_equal_bytes() {
 }
 
 #[test]
+fn a_cluster_over_tls_checks_whom_it_talks_to() {
+    let socket = |tls| {
+        let cluster =
+            Cluster { name: "a".into(), transport: Transport::Tcp, upstream: Upstream::Http1, tls: Some(tls) };
+        json_of(ResourceType::Cluster, &super::cluster(&cluster))["transport_socket"]["typed_config"].clone()
+    };
+    let tls = crate::ir::UpstreamTls {
+        sni: "a.example".into(),
+        names: Vec::new(),
+        authorities: crate::ir::Authorities::Inline("pem".into()),
+        certificate: None,
+    };
+    let expected = json!({
+        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+        "sni": "a.example",
+        "common_tls_context": {
+            "tls_params": { "tls_maximum_protocol_version": "TLSv1_3" },
+            "validation_context": {
+                "trusted_ca": { "inline_string": "pem" },
+                "match_typed_subject_alt_names": [{ "san_type": "DNS", "matcher": { "exact": "a.example" } }],
+            },
+        },
+    });
+    assert_eq!(socket(tls.clone()), expected);
+    let named = socket(crate::ir::UpstreamTls {
+        names: vec![SubjectName::Uri("spiffe://a".into())],
+        authorities: crate::ir::Authorities::System,
+        certificate: Some("shop/cert".into()),
+        ..tls
+    });
+    let common = &named["common_tls_context"];
+    let validation = json!({
+        "trusted_ca": { "filename": "/etc/ssl/certs/ca-certificates.crt" },
+        "match_typed_subject_alt_names": [{ "san_type": "URI", "matcher": { "exact": "spiffe://a" } }],
+    });
+    assert_eq!(common["validation_context"], validation);
+    let secret = json!([{ "name": "shop/cert", "sds_config": { "ads": {}, "resource_api_version": "V3" } }]);
+    assert_eq!(common["tls_certificate_sds_secret_configs"], secret);
+}
+
+#[test]
 fn an_independent_reader_understands_what_is_encoded() {
     use envoy_types::pb::envoy::config as reader;
     let endpoints = super::endpoints(&assignment(&[("10.0.0.1", false)]));
     let read = <reader::endpoint::v3::ClusterLoadAssignment as Message>::decode(&endpoints.bytes[..]).unwrap();
     assert_eq!(read.endpoints[0].lb_endpoints.len(), 1);
     let (name, upstream) = ("shop/a/80".into(), Upstream::H2c);
-    let cluster = super::cluster(&Cluster { name, transport: Transport::Tcp, upstream });
+    let cluster = super::cluster(&Cluster { name, transport: Transport::Tcp, upstream, tls: None });
     let read = <reader::cluster::v3::Cluster as Message>::decode(&cluster.bytes[..]).unwrap();
     assert_eq!((&*read.name, read.typed_extension_protocol_options.len()), ("shop/a/80", 1));
     let host =

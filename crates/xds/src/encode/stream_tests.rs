@@ -100,7 +100,7 @@ fn what_a_listener_names_is_said_with_it() {
 
 #[test]
 fn a_cluster_of_datagrams_knows_nothing_of_http() {
-    let cluster = Cluster { name: "a~udp".into(), transport: Transport::Udp, upstream: Upstream::Http1 };
+    let cluster = Cluster { name: "a~udp".into(), transport: Transport::Udp, upstream: Upstream::Http1, tls: None };
     let cluster = super::cluster(&cluster);
     let value = tidegate_proto::json::to_json(ResourceType::Cluster.url(), &cluster.bytes).unwrap();
     assert_eq!(value["typed_extension_protocol_options"], Value::Null);

@@ -34,7 +34,7 @@ fn host(host: &str, cluster: &str) -> Row {
 }
 
 fn cluster(name: &str) -> Row {
-    let cluster = ir::Cluster { name: name.into(), transport: Transport::Tcp, upstream: Upstream::Http1 };
+    let cluster = ir::Cluster { name: name.into(), transport: Transport::Tcp, upstream: Upstream::Http1, tls: None };
     Row::Cluster(name.into(), Variants::any(encode::cluster(&cluster)))
 }
 

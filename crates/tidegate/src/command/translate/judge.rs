@@ -122,13 +122,18 @@ pub(super) fn blocks(object: &Value) -> Vec<Block<'_>> {
         blocks.push(Block { title, conditions: slice(&listener["conditions"]) });
     }
     for parent in slice(&status["parents"]) {
-        blocks.push(Block { title: parent_title(&parent["parentRef"]), conditions: slice(&parent["conditions"]) });
+        blocks.push(Block { title: title("parent", &parent["parentRef"]), conditions: slice(&parent["conditions"]) });
+    }
+    for ancestor in slice(&status["ancestors"]) {
+        let title = title("through", &ancestor["ancestorRef"]);
+        blocks.push(Block { title, conditions: slice(&ancestor["conditions"]) });
     }
     blocks
 }
 
-fn parent_title(reference: &Value) -> String {
-    let mut title = format!("parent {} ", text(&reference["kind"]));
+/// A reference to another object.
+fn title(how: &str, reference: &Value) -> String {
+    let mut title = format!("{how} {} ", text(&reference["kind"]));
     if let Some(namespace) = reference["namespace"].as_str() {
         title.push_str(&format!("{namespace}/"));
     }
