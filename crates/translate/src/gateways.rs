@@ -324,20 +324,23 @@ pub(crate) fn sentence(findings: &[Finding]) -> Name {
     findings.iter().map(Finding::to_string).collect::<Vec<_>>().join("; ").into()
 }
 
-/// The problem of each listener, in order. Conflicts have no winner: listeners of one Gateway have no age.
+/// The problem of each listener, in order. Conflicts have no winner: listeners of one Gateway have no age. A protocol that
+/// nobody knows is in conflict with nothing, since nothing is served there.
 fn problems(listeners: &[ListenerFact]) -> Vec<Option<ListenerProblem>> {
     let mut by_port: BTreeMap<(u16, bool), Vec<&ListenerFact>> = BTreeMap::new();
-    for listener in listeners {
+    let is_known = |listener: &&ListenerFact| !matches!(listener.protocol, Protocol::Other(_));
+    for listener in listeners.iter().filter(is_known) {
         by_port.entry((listener.port, listener.protocol == Protocol::Udp)).or_default().push(listener);
     }
     listeners
         .iter()
         .map(|listener| {
+            if !is_known(&listener) {
+                return Some(ListenerProblem::UnsupportedProtocol);
+            }
             let share = &by_port[&(listener.port, listener.protocol == Protocol::Udp)];
             let others = || share.iter().filter(|other| other.name != listener.name);
-            if matches!(listener.protocol, Protocol::Other(_)) {
-                Some(ListenerProblem::UnsupportedProtocol)
-            } else if others().any(|other| !can_share(&listener.protocol, &other.protocol)) {
+            if others().any(|other| !can_share(&listener.protocol, &other.protocol)) {
                 Some(ListenerProblem::ProtocolConflict)
             } else if others().any(|other| other.hostname == listener.hostname) {
                 Some(ListenerProblem::HostnameConflict)
@@ -348,7 +351,7 @@ fn problems(listeners: &[ListenerFact]) -> Vec<Option<ListenerProblem>> {
         .collect()
 }
 
-/// Whether listeners of these protocols can stand on one port. A protocol that nobody knows disturbs nobody.
+/// Whether listeners of these protocols can stand on one port.
 fn can_share(one: &Protocol, other: &Protocol) -> bool {
     use Protocol::{Http, Https, Other, Tcp, Tls, Udp};
     match (one, other) {
@@ -443,6 +446,8 @@ mod tests {
             listener("j", 443, Protocol::Tls, ""),
             listener("k", 444, Protocol::Https, "x.com"),
             listener("l", 444, Protocol::Tls, "x.com"),
+            listener("m", 82, Protocol::Http, "x.com"),
+            listener("n", 82, Protocol::Other("INVALID".into()), "x.com"),
         ]);
         assert_eq!(
             found,
@@ -459,6 +464,8 @@ mod tests {
                 None,
                 Some(ListenerProblem::HostnameConflict),
                 Some(ListenerProblem::HostnameConflict),
+                None,
+                Some(ListenerProblem::UnsupportedProtocol),
             ]
         );
     }
