@@ -14,6 +14,8 @@ mod stage;
 
 mod streams;
 
+mod under_way;
+
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use place::{PLACES, Place};
