@@ -14,6 +14,8 @@ mod stage;
 
 mod streams;
 
+mod under_way;
+
 mod worlds;
 
 use futures::FutureExt;

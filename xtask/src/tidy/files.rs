@@ -54,7 +54,8 @@ fn look_at(path: &str, text: &str) -> Vec<String> {
     breaches
 }
 
-fn walk(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+/// Adds the files below `dir` whose text is read.
+pub(super) fn walk(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
     for entry in entries {
         let path = entry.with_context(|| format!("cannot list {}", dir.display()))?.path();

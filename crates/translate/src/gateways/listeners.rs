@@ -230,6 +230,8 @@ mod tests {
             listener("j", 443, Protocol::Tls, ""),
             listener("k", 444, Protocol::Https, "x.com"),
             listener("l", 444, Protocol::Tls, "x.com"),
+            listener("m", 82, Protocol::Http, "x.com"),
+            listener("n", 82, Protocol::Other("INVALID".into()), "x.com"),
         ]);
         assert_eq!(
             found,
@@ -246,6 +248,8 @@ mod tests {
                 None,
                 Some(ListenerProblem::HostnameConflict),
                 Some(ListenerProblem::HostnameConflict),
+                None,
+                Some(ListenerProblem::UnsupportedProtocol),
             ]
         );
     }
