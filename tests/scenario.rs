@@ -234,7 +234,9 @@ fn read(
     }
     if body.get("backends").is_some() {
         let bodies = backends::make(&body);
-        return bodies.into_iter().for_each(|body| read(folder, Change::Apply(body), authorities, events, certificates));
+        return bodies
+            .into_iter()
+            .for_each(|body| read(folder, Change::Apply(body), authorities, events, certificates));
     }
     if body.get("bundle").is_some() {
         body = authority::make(&body, authorities);

@@ -108,8 +108,12 @@ fn entry(number: usize, cluster: &Name, path: &str, wrong: Wrong) -> EncodedEntr
 }
 
 fn cluster(name: &Name, wrong: Wrong) -> Resource {
-    let good =
-        encode::cluster(&ir::Cluster { name: name.clone(), transport: Transport::Tcp, upstream: Upstream::Http1, tls: None });
+    let good = encode::cluster(&ir::Cluster {
+        name: name.clone(),
+        transport: Transport::Tcp,
+        upstream: Upstream::Http1,
+        tls: None,
+    });
     if wrong != Wrong::Cluster {
         return good;
     }

@@ -75,7 +75,8 @@ fn targets(key: &ObjectKey, list: &Node<'_>, report: &mut Report) -> Vec<PolicyT
             }
         }
         if group_kind.is(Kind::Service) {
-            targets.push(PolicyTarget { service: NamespacedName::new(key.name.namespace(), &name), port: port.clone() });
+            targets
+                .push(PolicyTarget { service: NamespacedName::new(key.name.namespace(), &name), port: port.clone() });
         } else {
             let message = format!("{group_kind} cannot be reached over TLS and this is ignored; use a Service");
             report.remark(Finding::new(Reason::UnsupportedValue, &item.path(), message));
@@ -153,7 +154,11 @@ fn options(map: &Node<'_>, report: &mut Report) {
         if let Err(message) = QUALIFIED_KEY.check(key) {
             report.invalid(&entry, message);
         } else if entry.name(&any(0, 4096), report).is_some() {
-            report.remark(Finding::new(Reason::UnsupportedValue, &entry.path(), "is not known and is ignored; remove it"));
+            report.remark(Finding::new(
+                Reason::UnsupportedValue,
+                &entry.path(),
+                "is not known and is ignored; remove it",
+            ));
         }
     }
 }

@@ -173,9 +173,9 @@ impl Entry {
                     .collect()
             }
             StatusBody::Policy(ancestors) => {
-                let of_ancestor = ancestors
-                    .iter()
-                    .flat_map(|ancestor| at(&ancestor.conditions, |kind| Place::Ancestor(ancestor.gateway.clone(), kind)));
+                let of_ancestor = ancestors.iter().flat_map(|ancestor| {
+                    at(&ancestor.conditions, |kind| Place::Ancestor(ancestor.gateway.clone(), kind))
+                });
                 of_ancestor.collect()
             }
             StatusBody::None => Vec::new(),

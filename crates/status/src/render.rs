@@ -3,8 +3,8 @@
 use crate::board::{Entry, Place};
 use serde_json::{Map, Value, json};
 use tidegate_model::{
-    AncestorStatus, Condition, DerivedStatus, Finding, GroupKind, Kind, ListenerStatus, ObjectKey, ParentFact, ParentStatus, StatusBody,
-    rfc3339,
+    AncestorStatus, Condition, DerivedStatus, Finding, GroupKind, Kind, ListenerStatus, ObjectKey, ParentFact,
+    ParentStatus, StatusBody, rfc3339,
 };
 
 /// One object: what it is, its status, and everything there is to say about it.

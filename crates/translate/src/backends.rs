@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    BackendRef, Filter, Kind, MirrorFact, Name, NamespacedName, Reason, RouteFact, RouteKey, RouteKind, ServiceFact, ServicePortFact,
-    Transport, Upstream,
+    BackendRef, Filter, Kind, MirrorFact, Name, NamespacedName, Reason, RouteFact, RouteKey, RouteKind, ServiceFact,
+    ServicePortFact, Transport, Upstream,
 };
 
 /// What a reference leads to.
@@ -74,7 +74,7 @@ pub(crate) fn resolutions<'s>(
     let named = services.map(|service| (service.name.clone(), ServicePart::Service(service)));
     let holdings = edges.carry("policies to references", holdings);
     let named = named.concat(holdings.map(|(service, holding)| (service, ServicePart::Holding(holding))));
-    let states = lookup("services", wanted, named, |known| ServiceState::of(known));
+    let states = lookup("services", wanted, named, ServiceState::of);
     by_service.arrange_by_key_named("backend asks by service").join_core(
         states.arrange_by_key_named("services"),
         |_service, (ask, permitted), service| {
@@ -142,7 +142,9 @@ pub(crate) fn resolve(ask: &BackendAsk, permitted: bool, state: &ServiceState) -
             let known = known.collect::<Vec<_>>().join(", ");
             failed(Reason::BackendNotFound, format!("Service {name} has no {transport} port {port}; it has {known}"))
         }
-        Some(found) => Resolution::Found(secured(service, found, spoken(ask.route.kind, found), state.holding.as_deref())),
+        Some(found) => {
+            Resolution::Found(secured(service, found, spoken(ask.route.kind, found), state.holding.as_deref()))
+        }
     }
 }
 

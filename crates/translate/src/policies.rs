@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    AuthorityRefs, BackendTlsFact, BundleFact, CertificateRef, Finding, Kind, Name, NamespacedName, PolicyTarget, Reason,
+    AuthorityRefs, BackendTlsFact, BundleFact, CertificateRef, Finding, Kind, Name, NamespacedName, PolicyTarget,
+    Reason,
 };
 use tidegate_xds::ir::{Authorities, UpstreamTls};
 
@@ -224,9 +225,8 @@ pub(crate) fn services(standing: &Standing) -> BTreeSet<NamespacedName> {
 
 /// Whether the policy is about this port of the Service.
 pub(crate) fn is_about(standing: &Standing, service: &NamespacedName, port: &Name) -> bool {
-    let is_it = |target: &PolicyTarget| {
-        target.service == *service && target.port.as_ref().is_none_or(|named| named == port)
-    };
+    let is_it =
+        |target: &PolicyTarget| target.service == *service && target.port.as_ref().is_none_or(|named| named == port);
     standing.fact.targets.iter().any(is_it)
 }
 

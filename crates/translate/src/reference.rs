@@ -24,8 +24,8 @@ use crate::streams::{SocketKey, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    BackendTlsFact, BundleFact, ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact, NamespacedName, ObjectKey,
-    RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
+    BackendTlsFact, BundleFact, ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, Millis, Name, NamespaceFact,
+    NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 
@@ -156,14 +156,18 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
         rows.insert(endpoints::endpoints(backend, &slices_of(&facts, backend)));
     }
     statuses(&facts, &verdicts, &attachments, &losses, &mut rows);
-    let mut others = other_inputs(config, &facts);
-    for (object, input) in facts.judged.status_inputs(&leads) {
+    rows.extend(other_statuses(config, &facts, &leads));
+    rows
+}
+
+/// The status of classes and policies, and the findings of kinds without status.
+fn other_statuses(config: &Config, facts: &Facts<'_>, leads: &BTreeSet<Lead>) -> Vec<Row> {
+    let mut others = other_inputs(config, facts);
+    for (object, input) in facts.judged.status_inputs(leads) {
         others.entry(object).or_default().insert(input);
     }
-    for (object, inputs) in others {
-        rows.insert(Row::Status(object, Arc::new(status::other_status(inputs.iter()))));
-    }
-    rows
+    let status = |inputs: &BTreeSet<OtherInput>| Arc::new(status::other_status(inputs.iter()));
+    others.iter().map(|(object, inputs)| Row::Status(object.clone(), status(inputs))).collect()
 }
 
 /// The certificates that Gateways show to backends.

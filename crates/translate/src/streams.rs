@@ -74,7 +74,8 @@ impl RouteParts<'_> {
                     .map(|backend| (self.reached(&backend.target, &binding.origin), backend.weight))
                     .collect();
                 let uses: BTreeSet<&Backend> = reached.iter().filter_map(|(backend, _)| backend.as_ref()).collect();
-                let shares: Vec<Share> = reached.iter().map(|(backend, weight)| share(backend.as_ref(), *weight)).collect();
+                let shares: Vec<Share> =
+                    reached.iter().map(|(backend, weight)| share(backend.as_ref(), *weight)).collect();
                 for host in &binding.hosts {
                     let stream = Stream {
                         listener: binding.listener.clone(),

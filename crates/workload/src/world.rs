@@ -247,7 +247,7 @@ fn gateway(random: &mut Random) -> Value {
     let listeners: Vec<Value> = (0..1 + random.below(4)).map(|index| listener(random, first, index)).collect();
     let class = if random.chance(90) { "ours" } else { *random.pick(&["also-ours", "foreign", "nowhere"]) };
     let mut gateway = json!({"spec": {"gatewayClassName": class, "listeners": listeners}});
-    if random.chance(30) {
+    if random.chance(20) {
         gateway["spec"]["tls"] = json!({"backend": {"clientCertificateRef": certificate(random)}});
     }
     gateway

@@ -291,7 +291,8 @@ pub fn full(sealed: &Sealed) -> Vec<Violation> {
         let hosts = view.tables.values().flat_map(|table| table.hosts.values());
         used.extend(hosts.flat_map(|host| &host.entries).flat_map(|entry| &entry.clusters));
         used.retain(|cluster| **cluster != INVALID_CLUSTER);
-        for cluster in used.iter().copied().chain(view.shows.keys()).filter(|cluster| !view.members.contains(*cluster)) {
+        for cluster in used.iter().copied().chain(view.shows.keys()).filter(|cluster| !view.members.contains(*cluster))
+        {
             violations.insert(Violation::NotMember(gateway.clone(), cluster.clone()));
         }
         for cluster in view.members.iter().filter(|cluster| !used.contains(cluster)) {

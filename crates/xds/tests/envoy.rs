@@ -86,7 +86,8 @@ fn listener(port: u16) -> Value {
 }
 
 fn cluster(upstream: Upstream) -> Value {
-    let bytes = encode::cluster(&Cluster { name: BACKEND.into(), transport: Transport::Tcp, upstream, tls: None }).bytes;
+    let bytes =
+        encode::cluster(&Cluster { name: BACKEND.into(), transport: Transport::Tcp, upstream, tls: None }).bytes;
     tidegate_proto::json::to_json(ResourceType::Cluster.url(), &bytes).unwrap()
 }
 

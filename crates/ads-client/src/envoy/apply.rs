@@ -57,9 +57,8 @@ impl Envoy {
         let secrets = self.held.entry(ResourceType::Secret).or_default();
         let rejected = &self.rejected;
         // One that was rejected is not waited for any more.
-        let is_settled = |name: &String| {
-            secrets.contains_key(name) || rejected.contains_key(&(ResourceType::Secret, name.clone()))
-        };
+        let is_settled =
+            |name: &String| secrets.contains_key(name) || rejected.contains_key(&(ResourceType::Secret, name.clone()));
         for cluster in self.clusters.values_mut().filter(|cluster| cluster.warming && cluster.assigned) {
             if cluster.secrets.iter().all(is_settled) {
                 cluster.usable = true;

@@ -596,7 +596,11 @@ fn a_route_waits_for_the_certificate_that_its_cluster_shows() {
         harness.seal(&mut world);
         harness.run();
         // The endpoints are there and the certificate is on its way: the cluster warms all the same.
-        assert_eq!(harness.take_log(), [pick(protocol, "cds a b z", "cds b"), "eds b", "sds shop/client"], "{protocol}");
+        assert_eq!(
+            harness.take_log(),
+            [pick(protocol, "cds a b z", "cds b"), "eds b", "sds shop/client"],
+            "{protocol}"
+        );
         let kept = harness.envoy.release();
         harness.to_server.extend(kept);
         harness.envoy.options().hold.remove(&SDS);

@@ -176,7 +176,8 @@ impl World {
                 rows.insert(Row::Shows(gateway.clone(), name.clone(), secret.clone()));
             }
             let tls = certificate.map(over_tls);
-            let encoded = encode::cluster(&ir::Cluster { name: name.clone(), transport: Transport::Tcp, upstream, tls });
+            let encoded =
+                encode::cluster(&ir::Cluster { name: name.clone(), transport: Transport::Tcp, upstream, tls });
             let endpoints = encode::endpoints(&assignment(&cluster, &self.endpoints[&cluster]));
             rows.insert(Row::Member(gateway.clone(), name.clone()));
             rows.insert(Row::Cluster(name.clone(), Variants::any(encoded)));

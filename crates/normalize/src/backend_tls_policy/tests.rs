@@ -33,7 +33,11 @@ fn a_policy_is_read_whole() {
     assert_eq!(read.names, [SubjectName::Host("*.example".into()), SubjectName::Uri("spiffe://a/b".into())]);
     let authority = CertificateRef { group_kind: Kind::ConfigMap.into(), name: NamespacedName::new("shop", "ca") };
     assert_eq!(read.authorities, AuthorityRefs::Refs(vec![authority]));
-    let system = with(with(base(), "/spec/validation/caCertificateRefs", json!([])), "/spec/validation/wellKnownCACertificates", json!("System"));
+    let system = with(
+        with(base(), "/spec/validation/caCertificateRefs", json!([])),
+        "/spec/validation/wellKnownCACertificates",
+        json!("System"),
+    );
     assert_eq!(policy(system).authorities, AuthorityRefs::System);
 }
 
@@ -69,7 +73,12 @@ fn what_breaks_a_rule_is_told_and_the_targets_stay() {
             ("/spec/targetRefs", json!(null), "spec.targetRefs", "is required"),
             ("/spec/targetRefs/0/group", json!(null), "spec.targetRefs[0].group", "is required"),
             ("/spec/targetRefs", json!([target(None), target(None)]), "spec.targetRefs[1]", "the same target"),
-            ("/spec/targetRefs", json!([target(Some("a")), target(Some("a"))]), "spec.targetRefs[1]", "the same target"),
+            (
+                "/spec/targetRefs",
+                json!([target(Some("a")), target(Some("a"))]),
+                "spec.targetRefs[1]",
+                "the same target",
+            ),
             ("/spec/targetRefs", json!([target(None), target(Some("a"))]), "spec.targetRefs[1].sectionName", "in each"),
             ("/spec/targetRefs", json!([target(Some("a")), target(None)]), "spec.targetRefs[1].sectionName", "in each"),
             ("/spec/validation", json!(null), validation, "is required"),
@@ -112,7 +121,11 @@ fn what_breaks_a_rule_is_told_and_the_targets_stay() {
     );
     let broken = policy(with(base(), "/spec/validation", json!(null)));
     assert_eq!(broken.targets.len(), 1, "what it is about must not be reached without it");
-    let unknown = with(with(base(), "/spec/validation/caCertificateRefs", json!(null)), "/spec/validation/wellKnownCACertificates", json!("example.com/mine"));
+    let unknown = with(
+        with(base(), "/spec/validation/caCertificateRefs", json!(null)),
+        "/spec/validation/wellKnownCACertificates",
+        json!("example.com/mine"),
+    );
     assert_eq!(carried(&facts(unknown))[0].reason, Reason::UnsupportedValue);
 }
 

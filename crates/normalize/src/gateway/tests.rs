@@ -2,7 +2,8 @@ use crate::fixture::{accepts, carried, facts, refuses, rows, with};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tidegate_model::{
-    AllowedNamespaces, CertificateRef, Fact, GatewayFact, GroupKind, Kind, LabelExpression, NamespacedName, Protocol, Reason,
+    AllowedNamespaces, CertificateRef, Fact, GatewayFact, GroupKind, Kind, LabelExpression, NamespacedName, Protocol,
+    Reason,
 };
 
 fn base() -> Value {
@@ -244,11 +245,19 @@ fn what_is_not_supported_but_opens_nothing_is_a_remark() {
 
 #[test]
 fn the_certificate_that_backends_are_shown_is_read() {
-    let read = |reference: Value| match &facts(with(base(), "/spec/tls", json!({"backend": {"clientCertificateRef": reference}})))[0] {
+    let read = |reference: Value| match &facts(with(
+        base(),
+        "/spec/tls",
+        json!({"backend": {"clientCertificateRef": reference}}),
+    ))[0]
+    {
         Fact::Gateway(gateway) => gateway.client.clone(),
         other => panic!("{other:?}"),
     };
-    let secret = |namespace: &str| CertificateRef { group_kind: Kind::Secret.into(), name: NamespacedName::new(namespace, "cert") };
+    let secret = |namespace: &str| CertificateRef {
+        group_kind: Kind::Secret.into(),
+        name: NamespacedName::new(namespace, "cert"),
+    };
     assert_eq!(read(json!({"name": "cert"})), Some(secret("infra")));
     assert_eq!(read(json!({"name": "cert", "namespace": "shop"})), Some(secret("shop")));
     assert_eq!(read(json!(null)), None);
@@ -257,7 +266,12 @@ fn the_certificate_that_backends_are_shown_is_read() {
         true,
         &[
             ("/spec/tls/backend", json!([]), "spec.tls.backend", "must be an object"),
-            ("/spec/tls/backend/clientCertificateRef/name", json!(null), "spec.tls.backend.clientCertificateRef.name", "is required"),
+            (
+                "/spec/tls/backend/clientCertificateRef/name",
+                json!(null),
+                "spec.tls.backend.clientCertificateRef.name",
+                "is required",
+            ),
         ],
     );
 }

@@ -3,8 +3,8 @@
 //! The wishes for one entry all go to one worker; what every entry may depend on goes to all of them.
 
 use super::{HoldInput, HoldOutput, State};
-use crate::edges::Edges;
 use crate::backends::Found;
+use crate::edges::Edges;
 use crate::lookup::Rows;
 use crate::lower::RouteOutput;
 use crate::policies::Holding;

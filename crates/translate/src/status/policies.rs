@@ -10,7 +10,8 @@ use crate::status::OtherInput;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    AncestorStatus, Condition, ConditionType, DerivedStatus, Finding, Kind, NamespacedName, ObjectKey, Reason, StatusBody,
+    AncestorStatus, Condition, ConditionType, DerivedStatus, Finding, Kind, NamespacedName, ObjectKey, Reason,
+    StatusBody,
 };
 
 /// Entries that a policy's status has room for.
@@ -35,11 +36,12 @@ pub(crate) fn inputs<'s>(
     });
     let leads = edges.carry("ways to Services of policies", leads);
     let leads = leads.map(|lead| (lead.service.clone(), lead));
-    let ancestors = by_service.arrange_by_key_named("policies by service").join_core(
-        leads.arrange_by_key_named("ways by service"),
-        |_service, standing, lead| ancestor(standing, lead),
-    );
-    edges.carry("policies to status", standings.map(|standing| (object(&standing), OtherInput::Policy(standing)))).concat(ancestors)
+    let ancestors = by_service
+        .arrange_by_key_named("policies by service")
+        .join_core(leads.arrange_by_key_named("ways by service"), |_service, standing, lead| ancestor(standing, lead));
+    edges
+        .carry("policies to status", standings.map(|standing| (object(&standing), OtherInput::Policy(standing))))
+        .concat(ancestors)
 }
 
 fn object(standing: &Standing) -> ObjectKey {

@@ -117,7 +117,10 @@ fn a_certificate_that_a_cluster_shows_exists_and_so_does_the_cluster() {
     let (owner, name) = (gateway(0), Name::from(SECRET));
     let lacks = violations(&sound().chain([shows.clone()]).collect::<Vec<_>>());
     assert_eq!(lacks, [Violation::NoSecret(owner.clone(), name.clone())]);
-    assert_eq!(violations(&sound().chain([secret.clone()]).collect::<Vec<_>>()), [Violation::UnusedSecret(owner, name)]);
+    assert_eq!(
+        violations(&sound().chain([secret.clone()]).collect::<Vec<_>>()),
+        [Violation::UnusedSecret(owner, name)]
+    );
     let alone = violations(&[Row::Gateway(gateway(0)), secret, shows]);
     assert_eq!(alone, [Violation::NotMember(gateway(0), CLUSTERS[0].into())]);
 }

@@ -446,7 +446,8 @@ fn equal_values_have_equal_bytes() {
 #[test]
 fn a_cluster_over_tls_checks_whom_it_talks_to() {
     let socket = |tls| {
-        let cluster = Cluster { name: "a".into(), transport: Transport::Tcp, upstream: Upstream::Http1, tls: Some(tls) };
+        let cluster =
+            Cluster { name: "a".into(), transport: Transport::Tcp, upstream: Upstream::Http1, tls: Some(tls) };
         json_of(ResourceType::Cluster, &super::cluster(&cluster))["transport_socket"]["typed_config"].clone()
     };
     let tls = crate::ir::UpstreamTls {

@@ -3,16 +3,16 @@
 
 use super::*;
 use crate::ir::{
-    Action, Assignment, Authorities, Chain, Cluster, Endpoint, Entry, Family, Forward, Listener, Locality, Mirror, Redirect,
-    Session, Share, Stream, Target, UpstreamTls, Way,
+    Action, Assignment, Authorities, Chain, Cluster, Endpoint, Entry, Family, Forward, Listener, Locality, Mirror,
+    Redirect, Session, Share, Stream, Target, UpstreamTls, Way,
 };
 use proptest::prelude::*;
 use testkit::rules;
-use tidegate_proto::envoy::config::core::v3::transport_socket;
 use tidegate_model::{
     CorsFact, HeaderModifier, Hostname, HttpMatch, MethodMatch, Name, PathMatch, PathModifier, RetryFact,
     SessionCarrier, SubjectName, Transport, Upstream, ValueMatch, ValuePattern,
 };
+use tidegate_proto::envoy::config::core::v3::transport_socket;
 
 /// The broken rules in the message of this type.
 fn broken(type_name: &str, bytes: &[u8]) -> Vec<String> {
@@ -194,7 +194,8 @@ fn no_cluster_breaks_a_rule() {
         tls(names.clone(), Authorities::Inline("pem".into()), Some("shop/cert")),
     ];
     for (upstream, tls) in [Upstream::Http1, Upstream::H2c, Upstream::WebSocket].into_iter().zip(forms) {
-        let cluster = cluster(&Cluster { name: "shop/a/80".into(), transport: Transport::Tcp, upstream, tls: tls.clone() });
+        let cluster =
+            cluster(&Cluster { name: "shop/a/80".into(), transport: Transport::Tcp, upstream, tls: tls.clone() });
         assert_eq!(broken("envoy.config.cluster.v3.Cluster", &cluster.bytes), [""; 0]);
         let context = tls.map(|tls| super::tls::upstream(&tls).config_type);
         if let Some(Some(transport_socket::ConfigType::TypedConfig(context))) = context {
@@ -238,6 +239,7 @@ fn no_listener_of_streams_breaks_a_rule() {
             assert_eq!(broken("envoy.config.listener.v3.Listener", &listener.resource.bytes), [""; 0]);
         }
     }
-    let datagrams = cluster(&Cluster { name: "a~udp".into(), transport: Transport::Udp, upstream: Upstream::Http1, tls: None });
+    let datagrams =
+        cluster(&Cluster { name: "a~udp".into(), transport: Transport::Udp, upstream: Upstream::Http1, tls: None });
     assert_eq!(broken("envoy.config.cluster.v3.Cluster", &datagrams.bytes), [""; 0]);
 }
