@@ -2,11 +2,14 @@
 
 /// The features that a GatewayClass lists in `status.supportedFeatures`, in order: those of which every conformance test
 /// that counts is played by a scenario of ours.
-pub const SUPPORTED_FEATURES: [&str; 41] = [
+pub const SUPPORTED_FEATURES: [&str; 45] = [
+    "BackendTLSPolicy",
+    "BackendTLSPolicySANValidation",
     "GRPCRoute",
     "GRPCRouteNamedRouteRule",
     "Gateway",
     "GatewayAddressEmpty",
+    "GatewayBackendClientCertificate",
     "GatewayFrontendClientCertificateValidation",
     "GatewayFrontendClientCertificateValidationInsecureFallback",
     "GatewayHTTPListenerIsolation",
@@ -38,6 +41,7 @@ pub const SUPPORTED_FEATURES: [&str; 41] = [
     "HTTPRouteResponseHeaderModification",
     "HTTPRouteRetry",
     "HTTPRouteSchemeRedirect",
+    "ListenerSet",
     "ReferenceGrant",
     "TCPRoute",
     "TLSRoute",

@@ -142,7 +142,7 @@ fn whether_an_address_can_be_used_is_for_a_flag_to_say() {
     let list: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(list["items"][1]["status"]["addresses"][0]["value"], "192.0.2.7");
-    assert_eq!(list["items"][0]["status"]["supportedFeatures"][0]["name"], "GRPCRoute");
+    assert_eq!(list["items"][0]["status"]["supportedFeatures"][0]["name"], "BackendTLSPolicy");
     let (code, out, _) = translate(dir.path(), &["--status", "--usable-addresses", "10.0.0.0/8"]);
     assert!(code == Some(1) && out.contains("AddressNotUsable") && out.contains("use one of 10.0.0.0/8"), "{out}");
 }

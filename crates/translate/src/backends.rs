@@ -74,7 +74,7 @@ pub(crate) fn resolutions<'s>(
     let named = services.map(|service| (service.name.clone(), ServicePart::Service(service)));
     let holdings = edges.carry("policies to references", holdings);
     let named = named.concat(holdings.map(|(service, holding)| (service, ServicePart::Holding(holding))));
-    let states = lookup("services", wanted, named, |known| ServiceState::of(known));
+    let states = lookup("services", wanted, named, ServiceState::of);
     by_service.arrange_by_key_named("backend asks by service").join_core(
         states.arrange_by_key_named("services"),
         |_service, (ask, permitted), service| {

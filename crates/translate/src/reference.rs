@@ -165,14 +165,18 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
         rows.insert(endpoints::endpoints(backend, &slices_of(&facts, backend)));
     }
     statuses(&facts, &verdicts, &attachments, &losses, &mut rows);
-    let mut others = other_inputs(config, &facts);
-    for (object, input) in facts.judged.status_inputs(&leads) {
+    rows.extend(other_statuses(config, &facts, &leads));
+    rows
+}
+
+/// The status of classes and policies, and the findings of kinds without status.
+fn other_statuses(config: &Config, facts: &Facts<'_>, leads: &BTreeSet<Lead>) -> Vec<Row> {
+    let mut others = other_inputs(config, facts);
+    for (object, input) in facts.judged.status_inputs(leads) {
         others.entry(object).or_default().insert(input);
     }
-    for (object, inputs) in others {
-        rows.insert(Row::Status(object, Arc::new(status::other_status(inputs.iter()))));
-    }
-    rows
+    let status = |inputs: &BTreeSet<OtherInput>| Arc::new(status::other_status(inputs.iter()));
+    others.iter().map(|(object, inputs)| Row::Status(object.clone(), status(inputs))).collect()
 }
 
 /// The certificates that Gateways show to backends.

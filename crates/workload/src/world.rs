@@ -282,7 +282,7 @@ fn gateway(random: &mut Random) -> Value {
     if random.chance(25) {
         spec["tls"] = json!({"frontend": frontend(random)});
     }
-    if random.chance(30) {
+    if random.chance(20) {
         spec["tls"]["backend"] = json!({"clientCertificateRef": certificate(random)});
     }
     json!({"spec": spec})

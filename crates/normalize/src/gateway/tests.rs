@@ -323,8 +323,8 @@ fn the_certificate_that_backends_are_shown_is_read() {
         group_kind: Kind::Secret.into(),
         name: NamespacedName::new(namespace, "cert"),
     };
-    assert_eq!(read(json!({"name": "cert"})), Some(secret("infra")));
-    assert_eq!(read(json!({"name": "cert", "namespace": "shop"})), Some(secret("shop")));
+    assert_eq!(read(json!({"name": "cert"})), Some(secret("shop")));
+    assert_eq!(read(json!({"name": "cert", "namespace": "infra"})), Some(secret("infra")));
     assert_eq!(read(json!(null)), None);
     refuses(
         &with(base(), "/spec/tls", json!({"backend": {"clientCertificateRef": {"name": "cert"}}})),

@@ -41,13 +41,15 @@ pub(super) fn bundle(random: &mut Random) -> Value {
 
 /// A BackendTLSPolicy: for a Service or one of its ports, by CA certificates that are mostly there.
 pub(super) fn backend_tls(random: &mut Random) -> Value {
-    let mut target = json!({"group": "", "kind": "Service", "name": random.pick(&SERVICES)});
+    // Half of them are about nothing, so that most Services stay as they are.
+    let service = if random.chance(50) { *random.pick(&SERVICES) } else { "elsewhere" };
+    let mut target = json!({"group": "", "kind": "Service", "name": service});
     if random.chance(35) {
         target["sectionName"] = json!(random.pick(&["http", "http", "extra", "web"]));
     }
     let mut targets = vec![target];
     if random.chance(10) {
-        targets.push(json!({"group": "", "kind": "Service", "name": "elsewhere"}));
+        targets.push(json!({"group": "", "kind": "Service", "name": "nowhere"}));
     }
     let mut validation = json!({"hostname": random.pick(&["a.example", "b.example"])});
     if random.chance(20) {
@@ -56,7 +58,7 @@ pub(super) fn backend_tls(random: &mut Random) -> Value {
         let count = 1 + usize::from(random.chance(25));
         let reference = |random: &mut Random| {
             let kind = if random.chance(5) { "Secret" } else { "ConfigMap" };
-            json!({"group": "", "kind": kind, "name": random.pick(&["ca", "ca", "other-ca", "nowhere"])})
+            json!({"group": "", "kind": kind, "name": random.pick(&["ca", "ca", "ca", "other-ca", "other-ca", "nowhere"])})
         };
         validation["caCertificateRefs"] = (0..count).map(|_| reference(random)).collect();
     }
