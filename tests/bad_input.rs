@@ -146,7 +146,7 @@ fn files() -> BTreeMap<String, Object> {
 
 /// The group of a row, by its names.
 fn group(row: &Row) -> Option<String> {
-    let of = |name: &str| name.starts_with('g').then(|| name[..3.min(name.len())].to_owned());
+    let of = |name: &str| name.starts_with('g').then(|| name[..2.min(name.len())].to_owned());
     match row {
         Row::Gateway(gateway)
         | Row::Listener(gateway, _)

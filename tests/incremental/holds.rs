@@ -119,7 +119,10 @@ fn histories(workers: usize, share: u64) {
     let Seen { held, ended, released } = seen;
     let (held, ended, released) = (held.into_inner(), ended.into_inner(), released.into_inner());
     eprintln!("{count} histories: {held} epochs with holds; {ended} holds ended, {released} were released before");
-    assert!(held as u64 >= count && ended as u64 >= count / 4 && released as u64 >= count / 4, "too little is held");
+    assert!(
+        held as u64 >= count / 2 && ended as u64 >= count / 4 && released as u64 >= count / 4,
+        "too little is held"
+    );
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn every_edge_of_the_dataflow_is_missed_when_it_is_cut() {
     let edges = tidegate_translate::EDGES.into_iter().map(|edge| (edge, None));
     let of_holds = tidegate_translate::HOLD_EDGES.into_iter().map(|edge| (edge, Some(holds::BOUND)));
     for (edge, hold) in edges.chain(of_holds) {
-        let seen = (0..40).find(|seed| notices(*seed, edge, hold));
+        let seen = (0..400).find(|seed| notices(*seed, edge, hold));
         assert!(seen.is_some(), "no history notices that this edge is cut: {edge}");
         eprintln!("noticed by history {:>2}: {edge}", seen.unwrap_or_default());
     }

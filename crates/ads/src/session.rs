@@ -90,6 +90,8 @@ pub struct Session {
     due: BTreeMap<Name, Millis>,
     /// Clusters that a replaced listener named, and until when its connections may use them.
     draining: BTreeMap<Name, Millis>,
+    /// The secrets that clusters name, of those that were sent on this stream: also once nobody wants the cluster any more.
+    shows: BTreeMap<Name, Name>,
     /// When the connections have drained that a client which comes back may have from listeners replaced before.
     all_drained: Millis,
     /// What the client rejects of tables.
@@ -104,6 +106,8 @@ pub struct Session {
     unremembered: bool,
     /// What the client may be using has changed since `due` was looked at.
     uses_changed: bool,
+    /// The client brings no clusters from an earlier stream, so that it uses none but what it got on this one.
+    comes_empty: bool,
     /// The client brings listeners from an earlier stream.
     brings_listeners: bool,
     /// The client holds clusters that we cannot know before it names them in a request for endpoints; since when.
@@ -179,6 +183,7 @@ impl Session {
             owed: BTreeSet::new(),
             due: BTreeMap::new(),
             draining: BTreeMap::new(),
+            shows: BTreeMap::new(),
             all_drained: 0,
             verdicts: BTreeMap::new(),
             recompose_after: false,
@@ -186,6 +191,7 @@ impl Session {
             untold: false,
             unremembered: false,
             uses_changed: false,
+            comes_empty: false,
             brings_listeners: false,
             cautious: None,
             next_nonce: 1,

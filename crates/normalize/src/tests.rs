@@ -53,6 +53,10 @@ fn samples() -> Vec<Value> {
             "rules": [{"backendRefs": [{"name": "a", "port": 53}]}]}}),
         json!({"apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant", "metadata": meta, "spec": {
             "from": [{"group": "g.b", "kind": "HTTPRoute", "namespace": "a"}], "to": [{"group": "", "kind": "Service", "name": "a"}]}}),
+        json!({"apiVersion": gateway, "kind": "BackendTLSPolicy", "metadata": meta, "spec": {
+            "targetRefs": [{"group": "", "kind": "Service", "name": "a", "sectionName": "https"}],
+            "validation": {"hostname": "a.b", "caCertificateRefs": [{"group": "", "kind": "ConfigMap", "name": "a"}],
+                "subjectAltNames": [{"type": "Hostname", "hostname": "a.b"}, {"type": "URI", "uri": "spiffe://a/b"}]}}}),
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}),
         json!({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"type": "ClusterIP",
             "ports": [{"name": "a", "port": 80, "protocol": "TCP", "appProtocol": "kubernetes.io/h2c"}, {"name": "b", "port": 81}]}}),
@@ -61,6 +65,7 @@ fn samples() -> Vec<Value> {
             "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true, "serving": true, "terminating": false},
                 "nodeName": "n", "zone": "z"}]}),
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque"}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}),
     ]
 }
 
@@ -81,7 +86,7 @@ fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
         (1, "/spec/listeners/0/hostnames", json!("a.b"), "spec.listeners[0].hostnames", "remove it"),
         (1, "/spec/listners", json!([]), "spec.listners", "remove it"),
         (1, "/spec/addreses", json!([]), "spec.addreses", "remove it"),
-        (2, "/spec/parentref", json!({}), "spec.parentref", "did you mean parentRef?"),
+        (2, "/spec/parentref", json!({}), "spec.parentref", "remove it"),
         (3, "/spec/rules/0/backendRef", json!([]), "spec.rules[0].backendRef", "remove it"),
         (3, "/spec/rules/1/backendrefs", json!([]), "spec.rules[1].backendrefs", "did you mean backendRefs?"),
         (3, "/spec/rules/1/macthes", json!([]), "spec.rules[1].macthes", "did you mean matches?"),
@@ -93,10 +98,10 @@ fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
             "did you mean filters?",
         ),
         (3, "/metadata/lables", json!({}), "metadata.lables", "remove it"),
-        (9, "/metadata/anotations", json!({}), "metadata.anotations", "did you mean annotations?"),
-        (10, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
-        (11, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
-        (11, "/enpoints", json!([]), "enpoints", "remove it"),
+        (10, "/metadata/anotations", json!({}), "metadata.anotations", "did you mean annotations?"),
+        (11, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
+        (12, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
+        (12, "/enpoints", json!([]), "enpoints", "remove it"),
         (8, "/spec/frm", json!([]), "spec.frm", "remove it"),
         (6, "/spec/hostnames", json!([]), "spec.hostnames", "remove it"),
         (

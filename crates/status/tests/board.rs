@@ -88,6 +88,7 @@ fn a_gateway_has_the_shape_of_the_api() {
         "metadata": { "namespace": "shop", "name": "public", "generation": 3 },
         "status": {
             "conditions": [condition("Accepted", "taken"), condition("Programmed", "")],
+            "addresses": [{ "type": "IPAddress", "value": "192.0.2.7" }],
             "listeners": [{
                 "name": "http",
                 "supportedKinds": [{ "group": "gateway.networking.k8s.io", "kind": "HTTPRoute" }],

@@ -122,7 +122,7 @@ spec:
 
     let (code, out, err) =
         translate(directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", set)]).path(), &["--status"]);
-    assert!(code == Some(1) && out.contains("NotAllowed") && err.contains("admits no ListenerSet"), "{out}{err}");
+    assert!(code == Some(1) && out.contains("NotAllowed") && out.contains("admits no ListenerSet"), "{out}{err}");
 
     let lost = set.replace("name: web", "name: wbe");
     let (code, _, err) =

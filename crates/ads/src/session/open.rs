@@ -18,6 +18,7 @@ impl Session {
         if !opening.is_warm() {
             self.forget_rejections(kind);
         }
+        self.comes_empty |= kind == ResourceType::Cluster && !opening.is_warm();
         self.brings_listeners |= kind == ResourceType::Listener && opening.is_warm();
         if kind == ResourceType::Listener && opening.initial.keys().any(|name| self.may_name_clusters(name)) {
             self.all_drained = self.now + self.limits.drain_ms;
@@ -318,6 +319,7 @@ impl Session {
     pub(super) fn forget_cluster(&mut self, name: &Name) {
         self.owed.remove(name);
         self.waiting.remove(name);
+        self.shows.remove(name);
         self.due.remove(name);
         let kind = ResourceType::Endpoints;
         if self.target.get(kind, name).is_none() {

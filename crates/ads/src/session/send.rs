@@ -98,7 +98,8 @@ impl Session {
         }
         let users = [ResourceType::Listener, ResourceType::Table];
         // A client that reconnects asks for what it uses only after it asked for clusters.
-        let settled = self.now >= self.settled_at() || users.iter().all(|kind| self.books[*kind].is_open());
+        let settled =
+            self.comes_empty || self.now >= self.settled_at() || users.iter().all(|kind| self.books[*kind].is_open());
         let listeners = &self.books[ResourceType::Listener];
         // While listeners are on their way the client may be about to ask for other tables than it does.
         let known = !listeners.holds_unlisted && listeners.inflight.is_empty();
@@ -218,9 +219,12 @@ impl Session {
         self.target.get(kind, name).is_some_and(|wanted| self.books[kind].is_parked(name, wanted))
     }
 
-    /// Whether a cluster that is wanted no more will never be proven usable: it was not sent, or its endpoints were rejected.
+    /// Whether a cluster that is wanted no more will never be proven usable: it was not sent, its endpoints were rejected, or its
+    /// secret is gone.
     fn is_lost(&self, cluster: &Name) -> bool {
-        let is_proving = self.waiting.get(cluster) != Some(&None) || self.owed.contains(cluster);
+        let is_gone = |secret| self.target.get(ResourceType::Secret, secret).is_none();
+        let has_secret = self.has_secret_of(cluster) || !self.secret_of(cluster).is_some_and(is_gone);
+        let is_proving = has_secret && (self.waiting.get(cluster) != Some(&None) || self.owed.contains(cluster));
         self.target.get(ResourceType::Cluster, cluster).is_none() && !(self.holds_cluster(cluster) && is_proving)
     }
 
@@ -229,10 +233,15 @@ impl Session {
         self.holds_cluster(name) && !self.waiting.contains_key(name) && self.has_secret_of(name)
     }
 
+    /// The secret that a cluster names as the client has it, if it names one.
+    fn secret_of(&self, cluster: &Name) -> Option<&Name> {
+        self.shows.get(cluster).or_else(|| self.target.secret_of(cluster))
+    }
+
     /// Whether the client has the secret that the cluster names, if it names one: without it the cluster warms. Of one
     /// that the client rejects there is nothing to wait for.
     fn has_secret_of(&self, cluster: &Name) -> bool {
-        let Some(secret) = self.target.secret_of(cluster) else { return true };
+        let Some(secret) = self.secret_of(cluster) else { return true };
         let kind = ResourceType::Secret;
         let (books, wanted) = (&self.books[kind], self.target.get(kind, secret));
         let is_held = books.is_open()
@@ -437,6 +446,10 @@ impl Session {
         match kind {
             ResourceType::Cluster if step.form.is_none() => self.forget_cluster(name),
             ResourceType::Cluster => {
+                match self.target.secret_of(name).cloned() {
+                    Some(secret) => _ = self.shows.insert(name.clone(), secret),
+                    None => _ = self.shows.remove(name),
+                }
                 if before == Held::Nothing || self.has(Rule::Rewarm) {
                     self.await_endpoints(name, matches!(before, Held::Nothing | Held::Unknown));
                 }
