@@ -125,9 +125,9 @@ spec:
     assert!(code == Some(1) && out.contains("NotAllowed") && out.contains("admits no ListenerSet"), "{out}{err}");
 
     let lost = set.replace("name: web", "name: wbe");
-    let (code, _, err) =
+    let (code, out, err) =
         translate(directory(&[("a.yaml", CLASS), ("b.yaml", &open), ("c.yaml", &lost)]).path(), &["--status"]);
-    assert!(code == Some(1) && err.contains("there is no Gateway shop/wbe"), "{err}");
+    assert!(code == Some(1) && out.contains("there is no Gateway shop/wbe"), "{out}{err}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn explore_whole(script: &Script, protocol: Protocol, limits: Limits, trouble: T
     if let Some((events, reason)) = &report.found {
         panic!("{} {protocol} {trouble:?}: {reason}\n{}", script.name, describe(&setup, &start, events));
     }
-    assert!(report.at_rest > 0);
+    assert!(report.at_rest > 0 || !report.complete, "nothing ever comes to rest");
 }
 
 const CALM: Trouble = Trouble { rejections: 0, reconnects: 0, halts: false, cold: false };
