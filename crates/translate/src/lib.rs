@@ -216,10 +216,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
 
         // What the references of Gateways, ListenerSets and routes lead to.
         let candidates = gateways::candidates(&edges, controller.clone(), classes.clone(), gateways);
-        let to_certificates = certificate_asks(&edges, candidates.clone(), sets.clone()).map(Ask::Certificate);
-        let to_authorities = candidates.clone().flat_map(|candidate| authorities::asks(&candidate)).map(Ask::Authority);
-        let to_backends = routes.clone().flat_map(|route| backends::asks(&route)).map(Ask::Backend);
-        let asks = to_certificates.concat(to_authorities).concat(to_backends);
+        let asks = asks(&edges, candidates.clone(), sets.clone(), routes.clone());
         let asks = references::permitted(&edges, asks, grants.clone());
         let certificates =
             certificates::resolutions(&edges, asks.clone().flat_map(references::to_certificate), secrets);
@@ -337,6 +334,18 @@ fn statuses<'s>(
         .concat(edges.carry("findings to Gateways and ListenerSets", findings.clone().flat_map(parent_finding)));
     let other_inputs = others.concat(edges.carry("findings to others", findings.flat_map(other_finding)));
     status::parent_statuses(parent_inputs).concat(status::other_statuses(other_inputs))
+}
+
+/// What Gateways that may be ours, ListenerSets and routes refer to.
+fn asks<'s>(
+    edges: &Edges,
+    candidates: Rows<'s, (NamespacedName, gateways::Candidate)>,
+    sets: Rows<'s, Arc<ListenerSetFact>>,
+    routes: Rows<'s, Arc<RouteFact>>,
+) -> Rows<'s, Ask> {
+    let to_authorities = candidates.clone().flat_map(|candidate| authorities::asks(&candidate)).map(Ask::Authority);
+    let to_backends = routes.flat_map(|route| backends::asks(&route)).map(Ask::Backend);
+    certificate_asks(edges, candidates, sets).map(Ask::Certificate).concat(to_authorities).concat(to_backends)
 }
 
 /// The certificate references of Gateways that may be ours and of ListenerSets.
