@@ -67,9 +67,17 @@ pub(crate) fn resolve(target: &CertificateRef, permitted: bool, bundle: Option<&
         );
         return failed(Reason::RefNotPermitted, message);
     }
+    match held(name, bundle) {
+        Ok(authorities) => Resolution::Found(authorities.clone()),
+        Err(message) => failed(Reason::InvalidCACertificateRef, message),
+    }
+}
+
+/// The CA certificates of a ConfigMap, or why there are none.
+pub(crate) fn held<'b>(name: &NamespacedName, bundle: Option<&'b BundleFact>) -> Result<&'b Name, String> {
     match bundle.map(|bundle| &bundle.authorities) {
-        None => failed(Reason::InvalidCACertificateRef, format!("ConfigMap {name} does not exist; create it")),
-        Some(Err(problem)) => failed(Reason::InvalidCACertificateRef, format!("ConfigMap {name}: {problem}")),
-        Some(Ok(authorities)) => Resolution::Found(authorities.clone()),
+        None => Err(format!("ConfigMap {name} does not exist; create it")),
+        Some(Err(problem)) => Err(format!("ConfigMap {name}: {problem}")),
+        Some(Ok(authorities)) => Ok(authorities),
     }
 }

@@ -7,6 +7,7 @@
 //! *Invariant*: a port that a policy holds for is reached as the policy says or not at all. A policy that cannot be used
 //! holds like any other.
 
+use crate::authorities;
 use crate::edges::Edges;
 use crate::lookup::Rows;
 use serde::{Deserialize, Serialize};
@@ -180,12 +181,8 @@ fn resolve<'b>(
         let message = format!("{group_kind} {name} is not a kind of object with CA certificates; use a ConfigMap");
         return Err((Reason::InvalidKind, message));
     }
-    let wrong = |message| (Reason::InvalidCACertificateRef, message);
-    match bundles.get(name).map(|bundle| &bundle.authorities) {
-        None => Err(wrong(format!("ConfigMap {name} does not exist; create it"))),
-        Some(Err(problem)) => Err(wrong(format!("ConfigMap {name}: {problem}"))),
-        Some(Ok(authorities)) => Ok(authorities),
-    }
+    let bundle = bundles.get(name).copied();
+    authorities::held(name, bundle).map_err(|message| (Reason::InvalidCACertificateRef, message))
 }
 
 fn conflict(policy: &BackendTlsFact, target: &PolicyTarget, holder: &NamespacedName) -> Finding {
