@@ -481,3 +481,20 @@ fn w2_what_old_connections_of_a_returning_client_may_use_stays_until_they_have_d
     harness.assert_clean();
     harness.assert_current();
 }
+
+#[test]
+fn an_empty_response_that_crosses_the_end_of_all_names_is_not_waited_for() {
+    let mut world = shop();
+    world.secrets = [("shop/a".into(), "1".into()), ("shop/b".into(), "1".into())].into();
+    let mut session = bare(Protocol::Sotw, Limits::default());
+    session.on_sealed(world.seal(), 0);
+    let first = sent(session.on_request(sotw(ResourceType::Secret, "", &["shop/a", "shop/b"]), 0));
+    assert_eq!(resources(&first), ["shop/a", "shop/b"]);
+    let nonce = &first[1].nonce;
+    assert_eq!(sent(session.on_request(sotw(ResourceType::Secret, nonce, &["shop/a", "shop/b"]), 0)).len(), 0);
+    let empty = sent(session.on_request(sotw(ResourceType::Secret, nonce, &["shop/b"]), 0));
+    assert!(empty.len() == 1 && empty[0].resources.is_empty(), "{empty:?}");
+    // Sent before that came: Envoy, asking for nothing now, takes it without a word.
+    session.on_request(sotw(ResourceType::Secret, nonce, &[]), 0);
+    assert!(session.stats().types.iter().all(|kind| kind.pending == 0), "{:?}", session.stats());
+}
