@@ -4,10 +4,12 @@
 //! [`tidegate_model::Observation`]s of what clients accepted and rejected. *Must not know*: Kubernetes, timely, how
 //! anything is translated. *Start at* [`session`], which decides everything; [`serve`] only moves bytes.
 //!
-//! Modules in the order of the data: who a client is, what it rejects, its session, the material of secrets, frames, the
+//! Modules in the order of the data: who a client is, what it rejects, what it may have of what is gone, its session, the material of secrets, frames, the
 //! service, and what it shows of itself.
 
 mod identity;
+
+mod departed;
 
 pub mod session;
 

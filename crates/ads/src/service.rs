@@ -13,6 +13,7 @@ mod timing;
 mod stream;
 
 use crate::clients::Clients;
+use crate::departed::Departed;
 use crate::metrics::Metrics;
 use crate::remembered::Remembered;
 use crate::session::{Limits, Protocol, Sequencing};
@@ -104,6 +105,7 @@ struct Shared {
     sealed: watch::Receiver<Option<Arc<Sealed>>>,
     observations: mpsc::Sender<Observation>,
     clock: Clock,
+    departed: Departed,
     config: Config,
     shutdown: watch::Receiver<bool>,
     next_stream: AtomicU64,
@@ -127,9 +129,11 @@ pub async fn serve(
 ) -> Result<(), Error> {
     let (stop, stopped) = watch::channel(false);
     let keepalive = config.keepalive;
-    let newest = note_newest(sealed.clone(), Arc::clone(&config.metrics));
+    let departed = Departed::default();
+    let newest = note_newest(sealed.clone(), Arc::clone(&config.metrics), departed.clone(), Arc::clone(&clock));
     let max_connection_age = config.max_stream_age.map(age::of_connection);
-    let shared = Shared { sealed, observations, clock, config, shutdown: stopped, next_stream: AtomicU64::new(1) };
+    let next_stream = AtomicU64::new(1);
+    let shared = Shared { sealed, observations, clock, departed, config, shutdown: stopped, next_stream };
     let stopping = async move {
         shutdown.await;
         // Nobody listens if there is no stream.
@@ -152,10 +156,17 @@ pub async fn serve(
 }
 
 /// Notes the newest seal that wakes watchers: one that changes nothing wakes nobody, and clients are not behind it.
-async fn note_newest(mut sealed: watch::Receiver<Option<Arc<Sealed>>>, metrics: Arc<Metrics>) -> Infallible {
+async fn note_newest(
+    mut sealed: watch::Receiver<Option<Arc<Sealed>>>,
+    metrics: Arc<Metrics>,
+    departed: Departed,
+    clock: Clock,
+) -> Infallible {
     loop {
-        if let Some(newest) = &*sealed.borrow_and_update() {
+        let newest = sealed.borrow_and_update().clone();
+        if let Some(newest) = newest {
             metrics.newest.set(newest.epoch, newest.millis);
+            departed.note(&newest, clock());
         }
         if sealed.changed().await.is_err() {
             return std::future::pending().await;

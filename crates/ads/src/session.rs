@@ -36,6 +36,7 @@ pub use isolation::Rejections;
 pub use message::{Ask, Client, Close, Limits, Protocol, Reply, Request, Response, Rule, Sequencing, TypeUrl};
 pub use tables::{EntryForm, RejectedEntry};
 
+use crate::departed::DepartedClusters;
 use books::{Books, Opened, Opening, Sent};
 use gate::Gate;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,10 +111,21 @@ pub struct Session {
     comes_empty: bool,
     /// The client brings listeners from an earlier stream.
     brings_listeners: bool,
-    /// The client holds clusters that we cannot know before it names them in a request for endpoints; since when.
-    cautious: Option<Millis>,
+    /// The client holds clusters that we cannot know before it names them in a request for endpoints.
+    cautious: Option<Cautious>,
+    /// Clusters that it may hold and that are wanted no more.
+    departed: DepartedClusters,
     next_nonce: u64,
     overdue_pins: u64,
+}
+
+/// What is known of a client that holds clusters which it has yet to name.
+#[derive(Clone, Debug)]
+struct Cautious {
+    /// Since when.
+    since: Millis,
+    /// The version of its clusters.
+    brought: String,
 }
 
 /// Figures of a session, for people.
@@ -194,6 +206,7 @@ impl Session {
             comes_empty: false,
             brings_listeners: false,
             cautious: None,
+            departed: DepartedClusters::default(),
             next_nonce: 1,
             overdue_pins: 0,
         }
@@ -203,6 +216,16 @@ impl Session {
     #[must_use]
     pub fn with_sequencing(self, sequencing: Sequencing) -> Self {
         Session { sequencing, ..self }
+    }
+
+    /// Knowing clusters that the client may hold from another stream and that are wanted no more. By delta it says itself
+    /// what it holds, in which form.
+    #[must_use]
+    pub(crate) fn with_departed(self, departed: DepartedClusters) -> Self {
+        match self.protocol {
+            Protocol::Sotw => Session { departed, ..self },
+            Protocol::Delta => self,
+        }
     }
 
     /// The client at the other end.
@@ -275,7 +298,7 @@ impl Session {
     pub fn deadline(&self) -> Option<Millis> {
         let pins = self.gates.0.iter().flat_map(|gate| gate.pins.values()).map(|pin| pin.deadline);
         let settled = (self.uses_changed || self.listeners_wait()).then(|| self.settled_at());
-        let cautious = self.cautious.map(|since| since + self.limits.pin_ms);
+        let cautious = self.cautious.as_ref().map(|cautious| cautious.since + self.limits.pin_ms);
         pins.chain(self.due.values().copied()).chain(settled).chain(cautious).filter(|at| *at > self.now).min()
     }
 

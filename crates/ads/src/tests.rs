@@ -1,6 +1,7 @@
 //! The session against a model of Envoy, message by message and encoded as on the wire; then the service on loopback.
 
 mod churn;
+mod departed;
 mod eager;
 mod figures;
 mod harness;

@@ -6,6 +6,7 @@ use super::inbound::Inbound;
 use super::timing::Timing;
 use crate::cause::{Asked, Occasion};
 use crate::clients::ClientStats;
+use crate::departed::DepartedClusters;
 use crate::frame;
 use crate::identity;
 use crate::secrets;
@@ -181,7 +182,17 @@ impl StreamBody {
         self.since = (self.shared.clock)();
         config.remembered.returned(&client);
         let known = config.remembered.get(&client);
-        self.session = Some(Session::remembering(protocol, client, limits, &known).with_sequencing(config.sequencing));
+        let departed = self.departed_for(&client);
+        let session = Session::remembering(protocol, client, limits, &known);
+        self.session = Some(session.with_sequencing(config.sequencing).with_departed(departed));
+    }
+
+    /// Clusters that a client may hold and that went up to the newest seal.
+    fn departed_for(&self, client: &Client) -> DepartedClusters {
+        // The task that notes seals may have yet to see the one that this stream begins with.
+        let newest = self.shared.sealed.borrow().clone();
+        newest.iter().for_each(|newest| self.shared.departed.note(newest, self.since));
+        self.shared.departed.of(&client.gateway, self.since)
     }
 
     /// Plans for the newest seal, if there is one that the session does not know.

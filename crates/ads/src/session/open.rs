@@ -4,7 +4,8 @@ use super::books::{Held, Opened, Opening, RejectedResource};
 use super::fold::Fold;
 use super::gate::Accepted;
 use super::target::{Target, User};
-use super::{Change, Protocol, Rule, Session};
+use super::{Cautious, Change, Protocol, Rule, Session};
+use crate::departed::DepartedCluster;
 use tidegate_model::{Name, ResourceType};
 use tidegate_xds::Resource;
 
@@ -69,10 +70,12 @@ impl Session {
         books.must_answer = self.protocol == Protocol::Sotw;
         books.holds_unlisted = warm;
         if warm && kind == ResourceType::Cluster {
-            self.cautious = Some(self.now);
+            self.cautious = Some(Cautious { since: self.now, brought: opening.version.clone() });
             if self.books[ResourceType::Endpoints].is_open() {
                 self.learn_clusters();
             }
+        } else if kind == ResourceType::Cluster {
+            self.departed.clear();
         }
     }
 
@@ -207,22 +210,58 @@ impl Session {
         }
     }
 
-    /// A request for endpoints names the clusters that the client holds, in whatever form.
+    /// A request for endpoints names the clusters that the client holds, and the version that it brought says whether
+    /// these are the forms of now, or of what was wanted last. If it does not, what is wanted no more may have been held in
+    /// its last form all the same: a complete response can then hold it until the client uses it no more.
     fn learn_clusters(&mut self) {
-        self.cautious = None;
+        let kind = ResourceType::Cluster;
+        let Some(Cautious { brought, .. }) = self.cautious.take() else { return };
+        let departed = std::mem::take(&mut self.departed);
         let names: Vec<Name> = self.books[ResourceType::Endpoints].subscription.names().iter().cloned().collect();
-        for name in names {
-            let wanted = self.target.get(ResourceType::Cluster, &name);
-            let books = &mut self.books[ResourceType::Cluster];
-            if books.held(&name, wanted) == Held::Nothing {
-                books.put(&name, Held::Unknown, wanted);
+        let last = |session: &Self, name: &Name| match session.target.get(kind, name) {
+            Some(_) => session.kept(kind, name),
+            None => departed.get(name).map(|cluster| cluster.form.clone()),
+        };
+        let forms: Vec<(Name, Option<Resource>)> =
+            names.into_iter().map(|name| (name.clone(), last(self, &name))).collect();
+        let versions = forms.iter().filter_map(|(name, form)| Some((&**name, form.as_ref()?.version)));
+        let is_known = forms.iter().all(|(_, form)| form.is_some()) && Fold::of(versions).to_string() == brought;
+        for (name, form) in forms {
+            let wanted = self.target.get(kind, &name);
+            let books = &mut self.books[kind];
+            if is_known {
+                books.put(&name, Held::of(form.as_ref()), wanted);
+            } else if books.held(&name, wanted) == Held::Nothing {
+                let form = form.filter(|_| wanted.is_none());
+                books.put(&name, form.map_or(Held::Unknown, Held::Form), wanted);
                 // It may be the one that warms: proven usable by endpoints that the client accepts on this stream.
                 if wanted.is_some() {
                     self.waiting.insert(name, None);
                 }
             }
         }
+        if is_known {
+            let books = &mut self.books[kind];
+            (books.must_answer, books.holds_unlisted) = (false, false);
+            books.sent_version.clone_from(&brought);
+            books.acked_version = brought;
+        }
         self.uses_changed = true;
+    }
+
+    /// Clusters that cease to be wanted before the client has said which it holds.
+    fn see_departures(&mut self, newer: &Target) {
+        let kind = ResourceType::Cluster;
+        let has_said = self.books[kind].is_open() && self.cautious.is_none();
+        if has_said || self.protocol == Protocol::Delta {
+            return;
+        }
+        for name in self.target.changed(newer, kind) {
+            match (self.target.get(kind, &name), newer.get(kind, &name)) {
+                (Some(last), None) => _ = self.departed.insert(name, DepartedCluster::new(last.clone(), self.now)),
+                (Some(_) | None, Some(_)) | (None, None) => {}
+            }
+        }
     }
 
     fn begin(&mut self, kind: ResourceType, name: &Name, held: Held) {
@@ -335,6 +374,7 @@ impl Session {
             ResourceType::ALL.into_iter().for_each(|kind| self.open(kind));
             return;
         }
+        self.see_departures(&newer);
         for kind in ResourceType::ALL {
             if !self.books[kind].is_open() {
                 continue;

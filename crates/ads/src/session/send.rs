@@ -138,8 +138,8 @@ impl Session {
         if self.is_eager() {
             return false;
         }
-        if let Some(since) = self.cautious {
-            if self.now < since + self.limits.pin_ms && !self.needs_new_cluster() {
+        if let Some(cautious) = &self.cautious {
+            if self.now < cautious.since + self.limits.pin_ms && !self.needs_new_cluster() {
                 return true;
             }
             self.cautious = None;

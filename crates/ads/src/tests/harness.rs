@@ -1,6 +1,7 @@
 //! A session and an Envoy with two wires between them, and a clock that is set by hand.
 
 use super::world::{GATEWAY, World};
+use crate::departed::DepartedClusters;
 use crate::frame;
 use crate::secrets;
 use crate::service::{from_delta, from_sotw};
@@ -89,8 +90,13 @@ impl Harness {
 
     /// Ends the stream and opens another, maybe at another replica; the Envoy keeps what it holds. Nothing is delivered.
     pub(super) fn reconnect(&mut self, sealed: Option<Arc<Sealed>>) {
+        self.reconnect_to(sealed, DepartedClusters::default());
+    }
+
+    /// As [`Harness::reconnect`], at a replica that saw these clusters go.
+    pub(super) fn reconnect_to(&mut self, sealed: Option<Arc<Sealed>>, departed: DepartedClusters) {
         self.streams += 1;
-        self.session = session(self.protocol, self.limits, self.streams, &self.rejections);
+        self.session = session(self.protocol, self.limits, self.streams, &self.rejections).with_departed(departed);
         let answers = self.to_client.drain(..).map(|response| ResourceType::of_url(response.type_url()));
         let lost: Vec<_> =
             answers.chain(self.to_server.drain(..).map(|it| ResourceType::of_url(it.type_url()))).collect();
@@ -174,6 +180,11 @@ impl Harness {
         self.now += millis;
         let replies = self.session.on_timer(self.now);
         self.take(replies);
+    }
+
+    /// What was sealed last.
+    pub(super) fn sealed(&self) -> &Arc<Sealed> {
+        self.sealed.as_ref().unwrap()
     }
 
     pub(super) fn stats(&self) -> SessionStats {

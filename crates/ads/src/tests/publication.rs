@@ -117,6 +117,52 @@ fn r3_b_a_weighted_route_waits_as_a_whole() {
 }
 
 #[test]
+fn r3_c_a_listener_that_passes_connections_on_waits_for_its_new_cluster_and_others_do_not() {
+    for protocol in BOTH {
+        let mut world = shop();
+        world.listeners.insert("tcp".to_owned(), "tcp".to_owned());
+        world.tables.insert("tcp".to_owned(), std::collections::BTreeMap::new());
+        world.stream("tcp", "a");
+        let mut harness = Harness::running(protocol, &mut world);
+        let before = harness.envoy.holds(LDS)["tcp"].clone();
+        harness.envoy.options().hold.insert(EDS);
+        world.stream("tcp", "n").route("z.example", &["z", "a"]);
+        harness.seal(&mut world);
+        harness.run();
+        assert_eq!(harness.envoy.holds(LDS)["tcp"], before);
+        assert!(harness.take_log().contains(&"rds http".to_owned()), "what names nothing new is not held up");
+        harness.envoy.options().hold.clear();
+        let answers = harness.envoy.release();
+        harness.to_server.extend(answers);
+        harness.run();
+        assert_ne!(harness.envoy.holds(LDS)["tcp"], before);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn err_b_a_first_client_of_a_controller_that_starts_with_an_invalid_backend_gets_everything_else() {
+    for protocol in BOTH {
+        let mut world = shop();
+        // As the translation has it: what must not be reached in plaintext is named by nothing.
+        world.route("a.example", &[INVALID_CLUSTER]);
+        let mut harness = Harness::running(protocol, &mut world);
+        assert!(!harness.envoy.holds(CDS).contains_key("a"));
+        assert!(routed(&harness, "z") && harness.envoy.is_serving());
+        // Its authority is back: the cluster comes before the route that names it.
+        world.route("a.example", &["a"]);
+        harness.seal(&mut world);
+        harness.run();
+        let log = harness.take_log();
+        let at = |kind: &str| log.iter().position(|said| said.starts_with(kind)).unwrap();
+        assert!(at("cds") < at("eds") && at("eds") < at("rds"), "{log:?}");
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
 fn s1_a_cold_c_a_reference_to_nothing_is_published_and_starves_nobody() {
     for protocol in BOTH {
         let mut world = shop();

@@ -34,8 +34,6 @@ pub(super) struct Judge {
     /// Clusters that went out late, since the bound was reached, until they are active and
     /// nothing is on its way.
     overdue: BTreeSet<Name>,
-    /// Clusters that the client held when it reconnected, until it is sent clusters.
-    held: BTreeSet<Name>,
     /// State of the world: it may have been told to keep forms that this stream does not know, so that what is rejected
     /// without a name cannot be halved.
     is_blind: bool,
@@ -43,9 +41,6 @@ pub(super) struct Judge {
     used_before: BTreeSet<Name>,
     /// How many of its first requests the session has yet to take, and since when.
     unheard: Option<(usize, Millis)>,
-    /// State of the world: those of them that were not wanted any more by then, until they are active
-    /// and nothing is on its way.
-    vanished: BTreeSet<Name>,
     /// What a client used that took longer than the bound to ask for what it holds.
     late: BTreeSet<Name>,
     /// What the client did not take, until it does.
@@ -79,7 +74,6 @@ impl Judge {
         self.unheard = Some((requests, now));
         self.is_blind = setup.protocol == Protocol::Sotw;
         self.used_before = self.used.clone();
-        self.held.extend(envoy.clusters.keys().cloned());
         self.told.clear();
         self.whole.clear();
         self.owed.clear();
@@ -163,7 +157,7 @@ impl Judge {
     /// Time passes.
     pub(super) fn waited(&mut self, setup: &Setup, now: Millis) {
         if self.unheard.is_some_and(|(_, since)| now >= since + setup.limits.pin_ms) {
-            self.late.extend(self.used_before.iter().cloned());
+            self.late.extend(self.used_before.iter().chain(self.stopped.keys()).cloned());
         }
     }
 
@@ -184,10 +178,6 @@ impl Judge {
         }
         if is_whole && self.whole.insert(kind, carried.clone()) == Some(carried.clone()) {
             return Err(format!("{} was sent again with nothing changed", kind.short()));
-        }
-        if is_whole && kind == ResourceType::Cluster {
-            let held = std::mem::take(&mut self.held);
-            self.vanished.extend(held.into_iter().filter(|name| carried.iter().all(|(sent, _)| sent != name)));
         }
         for (name, version) in &carried {
             let is_bad = |bad: &super::envoy::Bad| bad.version.to_string() == *version;
@@ -259,7 +249,7 @@ impl Judge {
         for cluster in &outcome.lost {
             let stopped = self.stopped.get(cluster).is_none_or(|since| now >= since + setup.limits.grace_ms);
             // What names an overdue cluster was sent while the last removal of it may have been on its way.
-            let felt = [&self.vanished, &self.late, &self.overdue].into_iter().any(|all| all.contains(cluster));
+            let felt = [&self.late, &self.overdue].into_iter().any(|all| all.contains(cluster));
             if !stopped && !felt {
                 return Err(format!("cluster {cluster} was taken back before its grace ended"));
             }
@@ -278,7 +268,6 @@ impl Judge {
         self.rejected.retain(|(kind, name)| *kind != ResourceType::Cluster || !envoy.is_active(name));
         if applied {
             self.overdue.retain(|name| !envoy.is_active(name));
-            self.vanished.retain(|name| !envoy.is_active(name));
         }
         let (mut used, mut live) = (BTreeSet::new(), BTreeSet::new());
         for form in envoy.users() {
@@ -291,7 +280,6 @@ impl Judge {
                 used.insert(cluster.clone());
                 let excused = envoy.is_active(cluster)
                     || self.overdue.contains(cluster)
-                    || self.vanished.contains(cluster)
                     || self.late.contains(cluster)
                     || self.rejected.contains(&(ResourceType::Cluster, cluster.clone()))
                     || is_bad(setup, envoy, sealed, (ResourceType::Cluster, cluster))

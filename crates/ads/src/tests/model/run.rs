@@ -4,6 +4,7 @@ use super::canonical;
 use super::catalog::Catalog;
 use super::envoy::{Envoy, Verdict, kind_of};
 use super::judge::Judge;
+use crate::departed::{Departed, DepartedClusters};
 use crate::session::{Client, Limits, Protocol, Rejections, Reply, Request, Response, Sequencing, Session};
 use crate::tests::world::GATEWAY;
 use std::collections::{BTreeSet, VecDeque};
@@ -96,6 +97,13 @@ impl Setup {
             ResourceType::Secret => view.listeners.values().any(|listener| listener.secrets.contains(name)),
             ResourceType::Table => view.listeners.values().any(|listener| listener.tables.contains(name)),
         }
+    }
+
+    /// What a replica knows that has seen so many seals.
+    fn departed(&self, seals: usize, now: Millis) -> DepartedClusters {
+        let departed = Departed::default();
+        self.seals[..seals].iter().for_each(|seal| departed.note(seal, now));
+        departed.of(&self.gateway, now)
     }
 
     fn session(&self, stream: u64, known: &Rejections) -> Session {
@@ -287,7 +295,7 @@ impl State {
                 let lost: BTreeSet<ResourceType> =
                     self.to_client.drain(..).map(|it| kind_of(&it)).chain(asked).collect();
                 self.to_server = self.envoy.connect(&lost).into();
-                self.session = setup.session(2, &self.remembered);
+                self.session = setup.session(2, &self.remembered).with_departed(setup.departed(self.seals, self.now));
                 self.overdue = 0;
                 self.judge.connected(setup, &self.envoy, self.to_server.len(), self.now);
                 let replies = self.session.on_sealed(setup.seals[self.seals - 1].clone(), self.now);
