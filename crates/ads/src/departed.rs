@@ -1,14 +1,15 @@
-//! Clusters that Gateways had until a short while ago.
+//! Clusters that a client may have and that are wanted no more.
 //!
 //! A state-of-the-world client that comes back, from another replica or after its stream broke, may use clusters which
 //! ceased to be wanted meanwhile. It says their names alone, and a complete response that leaves one out takes it away at
-//! once. This replica saw them go, so it can repeat them until the client has let go of what names them.
+//! once. A replica that saw them go can repeat them until the client has let go of what names them. One that has just
+//! started can too, unless they were spoken to over TLS: then the name does not say all that a cluster is.
 
 use imbl::{OrdMap, ordset::DiffItem};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tidegate_model::{Millis, Name, NamespacedName};
-use tidegate_xds::{Resource, Sealed};
+use tidegate_xds::{Resource, Sealed, encode, ir};
 
 /// How long they are kept: Envoy tries to reach a control plane again after at most half of this.
 const KEPT_MS: Millis = 60_000;
@@ -33,6 +34,12 @@ impl DepartedCluster {
     pub(crate) fn new(form: Resource, now: Millis) -> Self {
         DepartedCluster { form, at: now }
     }
+}
+
+/// The last form of a cluster: as it went, or as its name says that it was.
+pub(crate) fn last_form(departed: &DepartedClusters, name: &Name) -> Option<Resource> {
+    let seen = departed.get(name).map(|cluster| cluster.form.clone());
+    seen.or_else(|| Some(encode::cluster(&ir::Cluster::of_plain_name(name)?)))
 }
 
 /// Those of all Gateways. Clones share them.

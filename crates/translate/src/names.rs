@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tidegate_model::{Hostname, Name, NamespacedName, Transport, Upstream};
-use tidegate_xds::ir::Family;
+use tidegate_xds::ir::{Cluster, Family};
 
 /// A socket of a Gateway: what one of Envoy's listeners is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -72,13 +72,7 @@ pub(crate) struct ClientKey {
 impl ClusterKey {
     /// `<namespace>/<service>/<port>[~udp|~h2|~ws][~tls-<policy>][~gw-<gateway>]`; the default has no suffix.
     pub(crate) fn name(&self) -> Name {
-        let suffix = match (self.transport, self.upstream) {
-            (Transport::Udp | Transport::Sctp, _) => "~udp",
-            (Transport::Tcp, Upstream::Http1) => "",
-            (Transport::Tcp, Upstream::H2c) => "~h2",
-            (Transport::Tcp, Upstream::WebSocket) => "~ws",
-        };
-        let mut name = format!("{}/{}{suffix}", self.service, self.port);
+        let mut name = Cluster::plain_name(&self.service, self.port, self.transport, self.upstream);
         if let Some(TlsKey { policy, client }) = &self.tls {
             name.push_str(&format!("{TLS}{}.{}", policy.namespace(), policy.name()));
             if let Some(ClientKey { gateway, .. }) = client {

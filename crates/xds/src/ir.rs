@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use tidegate_model::{
-    CorsFact, HeaderModifier, Hostname, HttpMatch, ListenerKey, Millis, Name, PathModifier, RetryFact, SessionCarrier,
-    SubjectName, Transport, Upstream,
+    CorsFact, HeaderModifier, Hostname, HttpMatch, ListenerKey, Millis, Name, NamespacedName, PathModifier, RetryFact,
+    SessionCarrier, SubjectName, Transport, Upstream,
 };
 
 /// A listening socket.
@@ -200,6 +200,48 @@ pub struct Cluster {
     pub tls: Option<UpstreamTls>,
 }
 
+/// How a Service is spoken to, as the names of clusters say it.
+const SUFFIXES: [(&str, Transport, Upstream); 4] = [
+    ("", Transport::Tcp, Upstream::Http1),
+    ("~h2", Transport::Tcp, Upstream::H2c),
+    ("~ws", Transport::Tcp, Upstream::WebSocket),
+    ("~udp", Transport::Udp, Upstream::Http1),
+];
+
+impl Cluster {
+    /// The name of a cluster without TLS: `<namespace>/<service>/<port>[~udp|~h2|~ws]`. It says all that the cluster is, so
+    /// that it can be made anew when nobody knows any more what it was of.
+    #[must_use]
+    pub fn plain_name(service: &NamespacedName, port: u16, transport: Transport, upstream: Upstream) -> String {
+        let speaks = |(_, over, speaks): &&(&str, Transport, Upstream)| match transport {
+            Transport::Udp | Transport::Sctp => *over == Transport::Udp,
+            Transport::Tcp => (*over, *speaks) == (transport, upstream),
+        };
+        let suffix = SUFFIXES.iter().find(speaks).map_or("", |(suffix, ..)| suffix);
+        format!("{service}/{port}{suffix}")
+    }
+
+    /// The cluster without TLS that has this name, if it is the name of one.
+    #[must_use]
+    pub fn of_plain_name(name: &Name) -> Option<Cluster> {
+        let (service, rest) = name.rsplit_once('/')?;
+        let (namespace, service) = service.split_once('/')?;
+        let end = rest.find('~').unwrap_or(rest.len());
+        let (port, suffix) = rest.split_at(end);
+        let (_, transport, upstream) = SUFFIXES.iter().find(|(known, ..)| *known == suffix)?;
+        let is_label = |text: &str| {
+            !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'))
+        };
+        let is_port = port.parse::<u16>().is_ok_and(|number| number > 0 && number.to_string() == port);
+        (is_label(namespace) && is_label(service) && is_port).then(|| Cluster {
+            name: name.clone(),
+            transport: *transport,
+            upstream: *upstream,
+            tls: None,
+        })
+    }
+}
+
 /// TLS towards endpoints.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UpstreamTls {
@@ -253,4 +295,47 @@ pub struct Endpoint {
     pub port: u16,
     /// Whether it only finishes what it has.
     pub draining: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_cluster_without_tls_says_what_it_is() {
+        let service = NamespacedName::parse("shop/cart");
+        for (suffix, transport, upstream) in SUFFIXES {
+            let name = Name::from(Cluster::plain_name(&service, 8080, transport, upstream));
+            assert_eq!(*name, *format!("shop/cart/8080{suffix}"));
+            let cluster = Cluster::of_plain_name(&name).unwrap();
+            assert_eq!(
+                (cluster.name, cluster.transport, cluster.upstream, cluster.tls),
+                (name, transport, upstream, None)
+            );
+        }
+    }
+
+    #[test]
+    fn other_names_are_not_taken_for_one() {
+        for name in [
+            "",
+            "a",
+            "shop/cart",
+            "shop/cart/",
+            "shop/cart/0",
+            "shop/cart/080",
+            "shop/cart/65536",
+            "shop/cart/80~",
+            "shop/cart/80~h3",
+            "shop/cart/80~tls-shop.ca",
+            "shop/cart/80~h2~tls-shop.ca~gw-a.b",
+            "a/b/c/80",
+            "/cart/80",
+            "Shop/cart/80",
+            "tidegate/invalid",
+            "shop/cart/80 ",
+        ] {
+            assert_eq!(Cluster::of_plain_name(&Name::from(name)), None, "{name}");
+        }
+    }
 }

@@ -139,10 +139,15 @@ impl Session {
             | ResourceType::Secret
             | ResourceType::Table => before,
         };
+        let is_convicted = is_blamed && !blame.nothing_applied;
         if self.books[kind].rebase(&name, &before) {
+            if is_convicted && kind != ResourceType::Table {
+                // It is known to be bad also if it is on its way again, or went and may come back.
+                let rejected = RejectedResource { version: version?, detail: detail.clone(), kept: accepted };
+                self.park(kind, &name, rejected);
+            }
             return None;
         }
-        let is_convicted = is_blamed && !blame.nothing_applied;
         let whole = self.is_whole(kind);
         let by_name = matches!(kind, ResourceType::Secret | ResourceType::Table);
         let let_go = by_name && !self.books[kind].subscription.covers(&name);

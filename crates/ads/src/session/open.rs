@@ -5,7 +5,7 @@ use super::fold::Fold;
 use super::gate::Accepted;
 use super::target::{Target, User};
 use super::{Cautious, Change, Protocol, Rule, Session};
-use crate::departed::DepartedCluster;
+use crate::departed::{self, DepartedCluster};
 use tidegate_model::{Name, ResourceType};
 use tidegate_xds::Resource;
 
@@ -216,11 +216,11 @@ impl Session {
     fn learn_clusters(&mut self) {
         let kind = ResourceType::Cluster;
         let Some(Cautious { brought, .. }) = self.cautious.take() else { return };
-        let departed = std::mem::take(&mut self.departed);
+        let gone = std::mem::take(&mut self.departed);
         let names: Vec<Name> = self.books[ResourceType::Endpoints].subscription.names().iter().cloned().collect();
         let last = |session: &Self, name: &Name| match session.target.get(kind, name) {
             Some(_) => session.kept(kind, name),
-            None => departed.get(name).map(|cluster| cluster.form.clone()),
+            None => departed::last_form(&gone, name),
         };
         let forms: Vec<(Name, Option<Resource>)> =
             names.into_iter().map(|name| (name.clone(), last(self, &name))).collect();

@@ -41,16 +41,19 @@ fn an_older_seal_says_nothing() {
     assert_eq!(names(&departed, 0), Vec::<String>::new());
 }
 
-/// A client that uses `one` breaks off; meanwhile its route moves to a cluster that it has not.
-fn away(replica_saw_it: bool) -> Harness {
+/// A client that uses the cluster `gone` breaks off; meanwhile its route moves to one that it has not.
+fn away(gone: &str, replica_saw_it: bool) -> Harness {
     let mut world = World::new();
-    world.route("web", &["one"]).route("shop", &["kept"]);
+    world.route("web", &[gone]).route("shop", &["kept"]);
+    if gone.ends_with("~h2") {
+        world.h2.insert(gone.to_owned());
+    }
     let mut harness = Harness::running(Protocol::Sotw, &mut world);
     let departed = Departed::default();
     if replica_saw_it {
         departed.note(harness.sealed(), harness.now);
     }
-    world.route("web", &["two"]);
+    world.route("web", &["new"]);
     let sealed = world.seal();
     departed.note(&sealed, harness.now);
     harness.reconnect_to(Some(sealed), departed.of(&NamespacedName::parse(GATEWAY), harness.now));
@@ -58,23 +61,54 @@ fn away(replica_saw_it: bool) -> Harness {
     harness
 }
 
+/// What was sent of clusters.
+fn clusters(harness: &mut Harness) -> Vec<String> {
+    harness.take_log().into_iter().filter(|said| said.starts_with("cds")).collect()
+}
+
 #[test]
 fn a_replica_that_saw_a_cluster_go_repeats_it_until_the_client_lets_go() {
-    let mut harness = away(true);
-    let log = harness.take_log();
-    assert_eq!(log.iter().filter(|said| said.starts_with("cds")).collect::<Vec<_>>(), ["cds kept one two"], "{log:?}");
+    let mut harness = away("gone", true);
+    assert_eq!(clusters(&mut harness), ["cds gone kept new"]);
     harness.assert_clean();
     harness.pass(60_000);
-    assert_eq!(harness.take_log(), ["cds kept two"]);
+    assert_eq!(clusters(&mut harness), ["cds kept new"]);
     harness.assert_clean();
     harness.assert_current();
 }
 
 #[test]
-fn one_that_did_not_see_it_go_cannot() {
-    let mut harness = away(false);
-    let log = harness.take_log();
-    assert_eq!(log.iter().filter(|said| said.starts_with("cds")).collect::<Vec<_>>(), ["cds kept two"], "{log:?}");
+fn one_that_has_just_started_knows_it_by_its_name() {
+    for name in ["shop/gone/80", "shop/gone/80~h2"] {
+        let mut harness = away(name, false);
+        assert_eq!(clusters(&mut harness), [format!("cds kept new {name}")]);
+        harness.assert_clean();
+        harness.pass(60_000);
+        assert_eq!(clusters(&mut harness), ["cds kept new"]);
+        harness.assert_clean();
+        harness.assert_current();
+    }
+}
+
+#[test]
+fn what_neither_saw_go_nor_has_a_name_that_says_what_it_was_goes_at_once() {
+    let mut harness = away("shop/gone/80~tls-shop.ca", false);
+    assert_eq!(clusters(&mut harness), ["cds kept new"]);
     harness.pass(60_000);
+    harness.assert_current();
+}
+
+#[test]
+fn a_client_that_missed_nothing_is_known_by_its_version_and_sent_nothing_again() {
+    let mut world = World::new();
+    world.route("web", &["shop/gone/80"]).route("shop", &["kept"]);
+    let mut harness = Harness::running(Protocol::Sotw, &mut world);
+    world.unroute("web");
+    harness.reconnect_to(Some(world.seal()), Departed::default().of(&NamespacedName::parse(GATEWAY), harness.now));
+    harness.run();
+    assert_eq!(clusters(&mut harness), [""; 0], "all is as the version says, and nothing is to be added");
+    harness.pass(60_000);
+    assert_eq!(clusters(&mut harness), ["cds kept"]);
+    harness.assert_clean();
     harness.assert_current();
 }
