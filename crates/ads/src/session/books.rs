@@ -208,6 +208,12 @@ impl Books {
         self.rejected.get(name).is_some_and(|all| all.iter().any(|rejected| rejected.version == version))
     }
 
+    /// Whether the client holds something that is not known, in place of a version that it is known to reject.
+    pub(crate) fn is_unknown_and_rejected(&self, name: &Name, version: Version) -> bool {
+        let is_unknown = matches!(self.behind.get(name), Some(Held::Unknown | Held::Listed(_)));
+        is_unknown && self.has_rejected(name, version)
+    }
+
     /// Parks what was rejected.
     pub(crate) fn park(&mut self, name: &Name, rejected: RejectedResource) {
         let all = self.rejected.entry(name.clone()).or_default();

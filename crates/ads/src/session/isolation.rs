@@ -58,6 +58,14 @@ impl Session {
         self.books[kind].nacks += 1;
         self.books[kind].judged_below = self.next_nonce;
         let epoch = sent.epoch;
+        let (client, gateway) = (self.client.id.clone(), self.client.gateway.clone());
+        let observation = Observation::Rejected { client, gateway, kind, epoch, resources, detail: detail.clone() };
+        if self.tells_nothing_new(kind, &sent, &blame) {
+            let is_good = |change: &SentChange| !blame.blamed.contains(&change.name);
+            let changes = sent.changes.into_iter().filter(is_good).collect();
+            self.accept(kind, &Sent { changes, ..sent });
+            return observation;
+        }
         match kind {
             ResourceType::Listener | ResourceType::Table => {
                 self.reject_tables(kind, &sent, &blame, &detail);
@@ -86,8 +94,18 @@ impl Session {
         if kind == ResourceType::Table {
             self.recompose();
         }
-        let (client, gateway) = (self.client.id.clone(), self.client.gateway.clone());
-        Observation::Rejected { client, gateway, kind, epoch, resources, detail }
+        observation
+    }
+
+    /// Whether only that was rejected which was known to be, and was repeated all the same so that the client keeps what it
+    /// has: all the rest is applied. Sent again, it would be answered so again, for ever.
+    fn tells_nothing_new(&self, kind: ResourceType, sent: &Sent, blame: &Blame) -> bool {
+        let is_known = |name: &Name| {
+            let mut changes = sent.changes.iter().filter(|change| change.name == *name);
+            let version = changes.next().and_then(|change| change.version);
+            version.is_some_and(|version| self.books[kind].is_unknown_and_rejected(name, version))
+        };
+        self.is_whole(kind) && !blame.nothing_applied && !blame.stale && blame.blamed.iter().all(is_known)
     }
 
     /// Whom a rejection blames.

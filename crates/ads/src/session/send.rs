@@ -224,7 +224,7 @@ impl Session {
     fn is_lost(&self, cluster: &Name) -> bool {
         let is_gone = |secret| self.target.get(ResourceType::Secret, secret).is_none();
         let has_secret = self.has_secret_of(cluster) || !self.secret_of(cluster).is_some_and(is_gone);
-        let is_proving = has_secret && (self.waiting.get(cluster) != Some(&None) || self.owed.contains(cluster));
+        let is_proving = has_secret && self.waiting.get(cluster) != Some(&None);
         self.target.get(ResourceType::Cluster, cluster).is_none() && !(self.holds_cluster(cluster) && is_proving)
     }
 
