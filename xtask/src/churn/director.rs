@@ -88,7 +88,7 @@ impl Director {
         Ok(Director {
             began,
             random: Random::new(args.seed),
-            judges: GATEWAYS.map(|name| Judge::new(name, name == "sotw", &world)),
+            judges: GATEWAYS.map(|name| Judge::new(name, &world)),
             world,
             directory,
             replicas,

@@ -1,22 +1,13 @@
 //! Judges every answer of one Envoy: it must be what was right just before or just after a change, never anything else.
 
-use super::stack::DRAIN;
 use super::track::Track;
 use super::world::{Form, View, World};
 use bytes::Bytes;
-use std::collections::BTreeSet;
 use std::time::Duration;
 use testkit::load::{Answer, Outcome};
 
 /// How long a change may take to arrive, not counting the time without a controller.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long after its reconnect a state-of-the-world client may still feel that clusters went while it had no
-/// controller.
-const AFTERMATH: Duration = Duration::from_secs(3);
-
-/// How long a client may take to notice that its controller was killed, if it was its own.
-const FELT_WITHIN: Duration = Duration::from_secs(2);
 
 /// How many failures are described.
 const DESCRIBED: usize = 20;
@@ -27,31 +18,20 @@ const NAMED: usize = 4;
 /// Everything that one Envoy may answer, and what it did answer.
 pub(super) struct Judge {
     pub(super) name: &'static str,
-    sotw: bool,
     views: Vec<View>,
     routes: Vec<Track<Form>>,
     /// Certificates as clients see them, by host.
     certificates: Vec<Track<Bytes>>,
-    /// The clusters that are wanted, each set from a time on.
-    clusters: Vec<(Duration, BTreeSet<String>)>,
     /// Changes of each view, and when.
     history: Vec<Vec<(Duration, String)>>,
-    kills: Vec<Kill>,
+    /// When controllers were killed.
+    kills: Vec<Duration>,
     /// How long it has been connected to a controller, in all.
     connected: Duration,
     polled: Duration,
     pub(super) counts: Counts,
     /// The first failures, in words.
     pub(super) described: Vec<String>,
-}
-
-/// A kill of controllers, as a client feels it.
-struct Kill {
-    at: Duration,
-    /// The client was seen without a controller since.
-    felt: bool,
-    /// When it was seen to have one again.
-    over: Option<Duration>,
 }
 
 /// What was counted.
@@ -64,25 +44,20 @@ pub(super) struct Counts {
     pub(super) failures: u64,
     /// Changes that did not arrive.
     pub(super) missing: u64,
-    /// Answers felt from clusters that were removed while there was no controller: the named limit of the
-    /// state-of-the-world protocol.
-    pub(super) limit: u64,
     /// How long changes took to be seen.
     pub(super) arrivals: Vec<Duration>,
 }
 
 impl Judge {
     /// Of the Envoy `name`, which has all of `world`.
-    pub(super) fn new(name: &'static str, sotw: bool, world: &World) -> Self {
+    pub(super) fn new(name: &'static str, world: &World) -> Self {
         let views: Vec<View> = View::all().collect();
         Judge {
             name,
-            sotw,
             history: vec![Vec::new(); views.len()],
             views,
             routes: world.forms().into_iter().map(Track::new).collect(),
             certificates: world.certificates.iter().map(|pair| Track::new(pair.der.clone())).collect(),
-            clusters: vec![(Duration::ZERO, world.clusters())],
             kills: Vec::new(),
             connected: Duration::ZERO,
             polled: Duration::ZERO,
@@ -112,22 +87,17 @@ impl Judge {
                 track.begin(now, connected, pair.der.clone());
             }
         }
-        self.clusters.push((now, world.clusters()));
     }
 
     /// Controllers were killed.
     pub(super) fn killed(&mut self, now: Duration) {
-        self.kills.push(Kill { at: now, felt: false, over: None });
+        self.kills.push(now);
     }
 
     /// It was seen whether it is connected to a controller.
     pub(super) fn polled(&mut self, now: Duration, connected: bool) {
         if connected {
             self.connected += now.saturating_sub(self.polled);
-            let here = |kill: &&mut Kill| kill.over.is_none() && (kill.felt || now > kill.at + FELT_WITHIN);
-            self.kills.iter_mut().filter(here).for_each(|kill| kill.over = Some(now));
-        } else {
-            self.kills.iter_mut().filter(|kill| kill.over.is_none()).for_each(|kill| kill.felt = true);
         }
         self.polled = now;
     }
@@ -175,10 +145,6 @@ impl Judge {
     }
 
     fn fail(&mut self, since: Duration, times: Times, answer: &Answer) {
-        if self.is_limit(since, times, answer) {
-            self.counts.limit += 1;
-            return;
-        }
         self.counts.failures += 1;
         if self.described.len() >= DESCRIBED {
             return;
@@ -196,32 +162,9 @@ impl Judge {
             text += &format!("\n    changed at {:.3} s: {said}", when.as_secs_f64());
         }
         if let Some(kill) = self.kills.last() {
-            text += &format!("\n    last kill at {:.3} s", kill.at.as_secs_f64());
+            text += &format!("\n    last kill at {:.3} s", kill.as_secs_f64());
         }
         self.describe(text);
-    }
-
-    /// A cluster that a client uses and that went while it had no controller is gone with the first complete list: the
-    /// state-of-the-world protocol has no way to send what the new controller never knew.
-    fn is_limit(&self, since: Duration, times: Times, answer: &Answer) -> bool {
-        // What Envoy answers for a cluster that it does not have.
-        let refused = matches!(answer.outcome, Outcome::Proxy { status: 500, .. });
-        // What is connected to a listener that is gone keeps its routes until it has drained.
-        let drain = if matches!(self.views[answer.target], View::Door(_)) { DRAIN } else { Duration::ZERO };
-        let ended = |kill: &Kill| kill.over.is_some_and(|over| over + AFTERMATH + drain < times.sent);
-        let Some(kill) = self.kills.iter().find(|kill| kill.at <= times.done && !ended(kill)) else { return false };
-        // One that is wanted again by now may have been missing from the first list all the same.
-        let until = self.clusters.iter().skip(1).map(|(from, _)| *from).chain([Duration::MAX]);
-        let wanted: Vec<_> = self.clusters.iter().zip(until).filter(|((from, _), _)| *from <= times.done).collect();
-        let lost = |opened: Duration, form: &Form| match form {
-            Form::Routed { clusters, .. } => wanted
-                .iter()
-                .filter(|(_, until)| *until > kill.at.max(opened))
-                .any(|((_, wanted), _)| !clusters.is_subset(wanted)),
-            Form::NoListener | Form::NoHost => false,
-        };
-        let mut seen = self.routes[answer.target].seen_between(since, times.done);
-        self.sotw && refused && seen.any(|(opened, form)| lost(opened, form))
     }
 
     /// Counts the changes that have not arrived although a controller was there for long enough.

@@ -19,9 +19,6 @@ pub(super) fn progress(now: Duration, director: &Director) -> String {
     for judge in &director.judges {
         let counts = &judge.counts;
         line += &format!("; {}: {} requests, {} failures", judge.name, counts.requests, counts.failures);
-        if counts.limit > 0 {
-            line += &format!(", {} of the named limit", counts.limit);
-        }
     }
     line
 }
@@ -69,7 +66,7 @@ fn table(header: &[&str]) -> Table {
 }
 
 fn answers(finished: &Finished) -> Table {
-    let header = ["envoy", "requests", "kept conn.", "failures", "not arrived", "named limit", "seen after p50", "max"];
+    let header = ["envoy", "requests", "kept conn.", "failures", "not arrived", "seen after p50", "max"];
     let mut table = table(&header);
     for judge in &finished.judges {
         let counts = &judge.counts;
@@ -77,7 +74,7 @@ fn answers(finished: &Finished) -> Table {
         arrivals.sort();
         let ms = |at: usize| arrivals.get(at).map_or("-".to_owned(), |took| format!("{} ms", took.as_millis()));
         let [middle, last] = [ms(arrivals.len() / 2), ms(arrivals.len().saturating_sub(1))];
-        let figures = [counts.requests, counts.kept, counts.failures, counts.missing, counts.limit];
+        let figures = [counts.requests, counts.kept, counts.failures, counts.missing];
         let figures = figures.map(|figure| figure.to_string());
         table.add_row([judge.name.to_owned()].into_iter().chain(figures).chain([middle, last]));
     }

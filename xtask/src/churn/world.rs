@@ -192,13 +192,6 @@ impl World {
     fn cluster(&self, backend: Backend) -> String {
         format!("{} by {}", backend.service(), self.speaks(backend))
     }
-
-    /// The clusters that some route names, with weight or without.
-    pub(super) fn clusters(&self) -> BTreeSet<String> {
-        let open = self.doors.iter().filter(|door| door.open).map(|door| &door.route);
-        let routes = self.hosts.iter().chain(self.guests.iter().flatten()).chain(open);
-        routes.flat_map(|route| &route.backends).map(|(backend, _)| self.cluster(*backend)).collect()
-    }
 }
 
 #[cfg(test)]
@@ -209,10 +202,9 @@ mod tests {
     fn what_cannot_be_seen_changes_no_form() {
         let mut world = World::new();
         world.hosts[0].backends = vec![(Backend::Pool(0), 0), (Backend::Pool(1), 1)];
-        let (form, clusters) = (world.forms()[0].clone(), world.clusters());
+        let form = world.forms()[0].clone();
         world.pool[0].h2c = true;
         assert_eq!(world.forms()[0], form, "the Service has no weight here");
-        assert_ne!(world.clusters(), clusters, "its cluster is there all the same");
         world.pool[1].h2c = false;
         assert_ne!(world.forms()[0], form);
     }

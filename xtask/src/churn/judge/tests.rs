@@ -23,9 +23,9 @@ fn proxy(status: u16) -> Outcome {
 }
 
 /// Host 0 goes from shared Service 0 (mark 1) to one of its own (mark 99) at 100 ms.
-fn replaced(sotw: bool) -> (Judge, World) {
+fn replaced() -> (Judge, World) {
     let mut world = World::new();
-    let mut judge = Judge::new("test", sotw, &world);
+    let mut judge = Judge::new("test", &world);
     world.hosts[0] = Route { mark: 99, backends: vec![(Backend::Own { owner: 0, number: 9 }, 1)] };
     assert!(judge.tells(&world));
     judge.begin(ms(100), &world, "host-0 to its own");
@@ -43,7 +43,7 @@ fn failures(judge: &mut Judge, sent: u64, (service, mark): (&str, u32)) -> u64 {
 
 #[test]
 fn old_and_new_answers_are_right_until_the_new_one_was_seen() {
-    let (mut judge, _) = replaced(false);
+    let (mut judge, _) = replaced();
     assert_eq!(failures(&mut judge, 50, OLD), 0);
     assert_eq!(failures(&mut judge, 150, OLD), 0);
     assert_eq!(failures(&mut judge, 200, NEW), 0);
@@ -54,7 +54,7 @@ fn old_and_new_answers_are_right_until_the_new_one_was_seen() {
 
 #[test]
 fn an_answer_must_come_by_its_own_route_and_in_the_protocol_of_its_service() {
-    let (mut judge, _) = replaced(false);
+    let (mut judge, _) = replaced();
     assert_eq!(failures(&mut judge, 150, (OLD.0, NEW.1)), 1, "the old backend by the new route");
     judge.take(Duration::ZERO, vec![answer(0, 150, 5, 1, from(OLD.0, "HTTP/2.0"))]);
     assert_eq!(judge.counts.failures, 2);
@@ -62,7 +62,7 @@ fn an_answer_must_come_by_its_own_route_and_in_the_protocol_of_its_service() {
 
 #[test]
 fn errors_of_the_proxy_and_broken_connections_are_never_right_at_a_host_that_is_there() {
-    let (mut judge, _) = replaced(false);
+    let (mut judge, _) = replaced();
     let outcomes = [proxy(503), proxy(500), proxy(404), Outcome::Failed("reset".to_owned())];
     judge.take(Duration::ZERO, outcomes.map(|outcome| answer(0, 150, 5, 0, outcome)).into());
     assert_eq!(judge.counts.failures, 4);
@@ -70,32 +70,9 @@ fn errors_of_the_proxy_and_broken_connections_are_never_right_at_a_host_that_is_
 }
 
 #[test]
-fn a_cluster_that_went_without_a_controller_is_a_limit_of_state_of_the_world_alone() {
-    for sotw in [true, false] {
-        let (mut judge, mut world) = replaced(sotw);
-        // Nobody names shared Service 0 any more.
-        for route in &mut world.hosts {
-            route.backends.retain(|(backend, _)| *backend != Backend::Pool(0));
-        }
-        world.doors[0].open = false;
-        judge.begin(ms(101), &world, "all others elsewhere");
-        let refused = |sent| vec![answer(0, sent, 5, 1, proxy(500))];
-        judge.take(Duration::ZERO, refused(150));
-        assert_eq!((judge.counts.failures, judge.counts.limit), (1, 0), "no kill yet");
-        judge.killed(ms(200));
-        judge.take(Duration::ZERO, refused(250));
-        assert_eq!((judge.counts.failures, judge.counts.limit), if sotw { (1, 1) } else { (2, 0) });
-        judge.polled(ms(300), false);
-        judge.polled(ms(400), true);
-        judge.take(Duration::ZERO, refused(3500));
-        assert_eq!(judge.counts.failures, if sotw { 2 } else { 3 }, "long after it is back");
-    }
-}
-
-#[test]
 fn a_host_that_comes_may_be_missing_until_it_was_seen_and_one_that_goes_from_its_removal_on() {
     let mut world = World::new();
-    let mut judge = Judge::new("test", false, &world);
+    let mut judge = Judge::new("test", &world);
     let guest = HOSTS + SECURE;
     let missing = |judge: &mut Judge, sent| {
         judge.take(Duration::ZERO, vec![answer(guest, sent, 5, 0, proxy(404))]);
@@ -118,7 +95,7 @@ fn a_host_that_comes_may_be_missing_until_it_was_seen_and_one_that_goes_from_its
 
 #[test]
 fn a_change_that_does_not_arrive_is_counted_once_and_the_time_without_a_controller_does_not_count() {
-    let (mut judge, _) = replaced(false);
+    let (mut judge, _) = replaced();
     judge.polled(ms(1_000), true);
     judge.polled(ms(20_000), false);
     judge.count_missing();
@@ -131,7 +108,7 @@ fn a_change_that_does_not_arrive_is_counted_once_and_the_time_without_a_controll
 
 #[test]
 fn what_has_not_arrived_at_the_end_is_missing_even_if_no_controller_was_there() {
-    let (mut judge, _) = replaced(false);
+    let (mut judge, _) = replaced();
     judge.end();
     assert_eq!(judge.counts.missing, 2, "with TLS and without");
 }
@@ -139,7 +116,7 @@ fn what_has_not_arrived_at_the_end_is_missing_even_if_no_controller_was_there() 
 #[test]
 fn a_change_back_to_what_may_still_be_seen_is_not_made() {
     let mut world = World::new();
-    let mut judge = Judge::new("test", false, &world);
+    let mut judge = Judge::new("test", &world);
     let mut random = Random::new(1);
     let mut toggle = || {
         let _said = Kind::Protocol.make(&mut world, &mut random);
@@ -149,29 +126,4 @@ fn a_change_back_to_what_may_still_be_seen_is_not_made() {
     assert!(judge.tells(&first));
     judge.begin(ms(100), &first, "once");
     assert!(!judge.tells(&World { written: first.written, ..World::new() }));
-}
-
-#[test]
-fn a_cluster_that_is_wanted_again_after_the_kill_was_lost_all_the_same_and_one_that_always_was_is_not() {
-    for gone in [true, false] {
-        let mut world = World::new();
-        let mut judge = Judge::new("test", true, &world);
-        judge.killed(ms(200));
-        let before = world.clone();
-        if gone {
-            world.hosts.iter_mut().for_each(|route| route.backends = vec![(Backend::Pool(1), 1)]);
-            judge.begin(ms(300), &world, "all to one");
-            judge.begin(ms(400), &before, "and back");
-        }
-        judge.take(Duration::ZERO, vec![answer(0, 450, 5, 1, proxy(500))]);
-        assert_eq!((judge.counts.failures, judge.counts.limit), if gone { (0, 1) } else { (1, 0) });
-    }
-}
-
-#[test]
-fn a_cluster_that_is_new_was_not_lost() {
-    let (mut judge, _) = replaced(true);
-    judge.killed(ms(90));
-    judge.take(Duration::ZERO, vec![answer(0, 150, 5, 99, proxy(500))]);
-    assert_eq!((judge.counts.failures, judge.counts.limit), (1, 0));
 }
