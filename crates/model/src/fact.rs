@@ -413,7 +413,7 @@ pub struct GrantFact {
 pub struct NamespaceFact {
     /// Its name.
     pub name: Name,
-    /// Its labels, with `kubernetes.io/metadata.name`.
+    /// Its labels, with `kubernetes.io/metadata.name`. Empty where they cannot be read: then no selector takes it.
     pub labels: Arc<BTreeMap<Name, Name>>,
 }
 

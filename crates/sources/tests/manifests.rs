@@ -305,6 +305,30 @@ fn an_object_that_an_api_server_would_refuse_changes_nothing_and_is_named() {
     assert_eq!(directory.problems(), Vec::<String>::new());
 }
 
+#[test]
+fn what_guards_something_counts_at_the_first_look_even_if_it_is_refused() {
+    let manifests = Manifests::with_admission(Some(refuse_port_zero));
+    let mut directory = Directory { manifests, ..Directory::default() };
+    let policy = |version: &str, port: u16| {
+        let head = format!("apiVersion: gateway.networking.k8s.io/{version}\nkind: BackendTLSPolicy\n");
+        format!("{head}metadata: {{ name: tls, namespace: shop }}\nspec: {{ port: {port} }}\n---\n")
+    };
+    let first = directory.look(&[("f.yaml", Some(policy("v1", 0) + &service("a", 0)))]);
+    assert_eq!(first[0], "apply BackendTLSPolicy shop/tls 0 generation 1");
+    assert!(first[1].starts_with("synced"), "{first:?}");
+    assert!(directory.problems()[0].contains("closed until then"), "{:?}", directory.problems());
+    assert!(!directory.problems()[1].contains("closed"), "{:?}", directory.problems());
+    // Later there is something that goes on.
+    assert_eq!(directory.look(&[("f.yaml", whole(&policy("v1", 1)))]), ["apply BackendTLSPolicy shop/tls 1 generation 2"]);
+    assert_eq!(directory.look(&[("f.yaml", whole(&policy("v1", 0)))]), [""; 0]);
+    assert_eq!(directory.look(&[("g.yaml", whole(&policy("v1", 0).replace("tls", "new")))]), [""; 0]);
+
+    let mut directory = Directory::default();
+    let first = directory.look(&[("f.yaml", whole(&policy("v1alpha3", 1)))]);
+    assert_eq!(first[0], "apply BackendTLSPolicy shop/tls 1 generation 1");
+    assert!(directory.problems()[0].contains("write apiVersion: gateway.networking.k8s.io/v1"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -243,6 +243,40 @@ metadata: { name: cart, namespace: shop }
 }
 
 #[test]
+fn a_policy_that_is_refused_closes_its_service_at_a_start() {
+    let shop = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: { name: cart, namespace: shop }
+spec:
+  parentRefs: [{ name: web }]
+  rules: [{ backendRefs: [{ name: cart, port: 80 }] }]
+---
+apiVersion: v1
+kind: Service
+metadata: { name: cart, namespace: shop }
+spec: { ports: [{ port: 80 }] }
+";
+    // The group of the target is missing, and so is all validation.
+    let policy = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: { name: tls, namespace: shop }
+spec: { targetRefs: [{ kind: Service, name: cart }] }
+";
+    let plain = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", shop)]);
+    assert!(translate(plain.path(), &["--type", "cluster"]).1.contains("shop/cart"));
+    for policy in [policy.to_owned(), policy.replace("k8s.io/v1", "k8s.io/v1alpha3")] {
+        let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", shop), ("d.yaml", &policy)]);
+        let (code, out, err) = translate(dir.path(), &["--type", "cluster"]);
+        assert!(code == Some(1) && !out.contains("shop/cart"), "{out}{err}");
+        let (code, out, _) = translate(dir.path(), &["--status"]);
+        assert!(code == Some(1) && out.contains("spec.targetRefs[0].group"), "{out}");
+        assert!(out.contains("closed until then"), "{out}");
+    }
+}
+
+#[test]
 fn an_empty_directory_has_nothing_to_translate_and_no_error() {
     let dir = directory(&[]);
     let (code, out, err) = translate(dir.path(), &[]);

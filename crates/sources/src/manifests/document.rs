@@ -226,7 +226,13 @@ fn take(mut body: Value, line: u64, column: u64, within: &str, parsed: &mut Pars
     let kind = match known_kind(&body) {
         Ok(Ok(kind)) => kind,
         Ok(Err(unknown)) => return parsed.unknown.push(unknown),
-        Err((field, message)) => return parsed.mistakes.push(mistake(field, message)),
+        Err(Misnamed { field, message, meant }) => {
+            parsed.mistakes.push(mistake(field, message));
+            // What it guards must not be open for a slip of the pen.
+            let Some(kind) = meant.filter(|kind| kind.guards()) else { return };
+            rename(&mut body, kind);
+            kind
+        }
     };
     complete(&mut body, kind);
     let refused = |kind: Kind, body: &Value, Refusal { field, message }: &Refusal| {
@@ -254,15 +260,38 @@ fn take(mut body: Value, line: u64, column: u64, within: &str, parsed: &mut Pars
     }
 }
 
-/// The kind; within it, what it says of itself if that is a kind that is not read; or the field at fault and why.
-fn known_kind(body: &Value) -> Result<Result<Kind, String>, (&'static str, String)> {
+/// An object that does not say what it is in words that are known.
+struct Misnamed {
+    /// The field at fault.
+    field: &'static str,
+    message: String,
+    /// What it most likely is.
+    meant: Option<Kind>,
+}
+
+impl Misnamed {
+    fn new(field: &'static str, message: impl Into<String>) -> Self {
+        Misnamed { field, message: message.into(), meant: None }
+    }
+}
+
+/// Makes an object say that it is of this kind.
+fn rename(body: &mut Value, kind: Kind) {
+    let version = kind.versions()[0];
+    let slash = if kind.group().is_empty() { "" } else { "/" };
+    body["apiVersion"] = format!("{}{slash}{version}", kind.group()).into();
+    body["kind"] = kind.as_str().into();
+}
+
+/// The kind; within it, what it says of itself if that is a kind that is not read.
+fn known_kind(body: &Value) -> Result<Result<Kind, String>, Misnamed> {
     if !body.is_object() {
-        return Err(("", "not an object with apiVersion, kind and metadata".to_owned()));
+        return Err(Misnamed::new("", "not an object with apiVersion, kind and metadata"));
     }
     let text = |field: &'static str| match body.get(field) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.as_str()),
-        None | Some(Value::Null) => Err((field, format!("{field} is missing"))),
-        Some(_) => Err((field, format!("{field} is not a text"))),
+        None | Some(Value::Null) => Err(Misnamed::new(field, format!("{field} is missing"))),
+        Some(_) => Err(Misnamed::new(field, format!("{field} is not a text"))),
     };
     let (kind, api_version) = (text("kind")?, text("apiVersion")?);
     if let Some(known) = Kind::of(api_version, kind) {
@@ -273,19 +302,20 @@ fn known_kind(body: &Value) -> Result<Result<Kind, String>, (&'static str, Strin
     let near = Kind::ALL.into_iter().find(|k| k.as_str().eq_ignore_ascii_case(kind) && k.group() == group);
     if let Some(near) = near {
         if near.as_str() != kind {
-            return Err(("kind", format!("there is no kind {shown_kind}; write kind: {near}")));
+            let message = format!("there is no kind {shown_kind}; write kind: {near}");
+            return Err(Misnamed { field: "kind", message, meant: Some(near) });
         }
         let slash = if group.is_empty() { "" } else { "/" };
         let read: Vec<String> = near.versions().iter().map(|version| format!("{group}{slash}{version}")).collect();
         let message = format!("{kind} of {shown_version} is not read; write apiVersion: {}", read.join(" or "));
-        return Err(("apiVersion", message));
+        return Err(Misnamed { field: "apiVersion", message, meant: Some(near) });
     }
     if group == GATEWAY_API && !GATEWAY_API_KINDS.contains(&kind) && !kind.ends_with("List") {
         let kinds = GATEWAY_API_KINDS.join(", ");
-        return Err(("kind", format!("{group} has no kind {shown_kind}; correct it to one of {kinds}")));
+        return Err(Misnamed::new("kind", format!("{group} has no kind {shown_kind}; correct it to one of {kinds}")));
     }
     if kind == "List" {
-        return Err(("kind", "a List within a List is not read; put its items into the outer one".to_owned()));
+        return Err(Misnamed::new("kind", "a List within a List is not read; put its items into the outer one"));
     }
     Ok(Err(format!("{shown_version} {shown_kind}")))
 }
