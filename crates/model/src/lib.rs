@@ -10,6 +10,8 @@
 
 pub mod name;
 
+mod plain;
+
 pub mod kind;
 
 pub mod hostname;
@@ -39,6 +41,7 @@ pub use hostname::Hostname;
 pub use kind::{GroupKind, Kind, ListenerKey, ObjectKey};
 pub use name::{Name, NamespacedName};
 pub use observation::{ClientId, Observation, Refusal, ResourceType};
+pub use plain::plain;
 pub use status::*;
 pub use time::rfc3339;
 

@@ -277,6 +277,52 @@ spec: { targetRefs: [{ kind: Service, name: cart }] }
 }
 
 #[test]
+fn no_name_in_a_manifest_forges_a_line() {
+    let forged = "\"a\\nERROR forged\\u001b[2J\"";
+    let manifests = format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{ name: cart, namespace: shop }}
+spec:
+  parentRefs: [{{ name: web }}, {{ name: {forged} }}, {{ name: web2, sectionName: a.b }}]
+  rules: [{{ backendRefs: [{{ name: {forged}, port: 80 }}] }}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{ name: web2, namespace: shop }}
+spec:
+  gatewayClassName: {forged}
+  listeners: [{{ name: http, port: 8080, protocol: HTTP }}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{ name: web3, namespace: shop }}
+spec:
+  gatewayClassName: tidegate
+  tls: {{ frontend: {{ default: {{ validation: {{ caCertificateRefs: [{{ group: \"\", kind: ConfigMap, name: {forged} }}] }} }} }} }}
+  listeners:
+  - {{ name: http, port: 8443, protocol: HTTPS, tls: {{ certificateRefs: [{{ name: {forged} }}] }} }}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {{ name: tls, namespace: shop }}
+spec:
+  targetRefs: [{{ group: \"\", kind: Service, name: {forged} }}]
+  validation: {{ hostname: a.example, caCertificateRefs: [{{ group: \"\", kind: ConfigMap, name: {forged} }}] }}
+"
+    );
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c\nERROR d.yaml", &manifests)]);
+    for more in [&["--status"][..], &[], &["--status", "-o", "yaml"]] {
+        let (code, out, err) = translate(dir.path(), more);
+        assert_eq!(code, Some(1), "{out}{err}");
+        let told = format!("{out}\n{err}");
+        assert!(!told.lines().any(|line| line.starts_with("ERROR forged") || line.starts_with("ERROR d.yaml")), "{told}");
+        assert!(!told.chars().any(|c| c.is_control() && c != '\n'), "{told}");
+    }
+}
+
+#[test]
 fn an_empty_directory_has_nothing_to_translate_and_no_error() {
     let dir = directory(&[]);
     let (code, out, err) = translate(dir.path(), &[]);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use serde_saphyr::{Spanned, UserMessageFormatter};
 use std::fmt;
 use tidegate_log::Object;
-use tidegate_model::Kind;
+use tidegate_model::{Kind, plain};
 use tidegate_vault::Material;
 
 /// The largest file that is read, in bytes: ten of the largest objects an API server would take.
@@ -148,8 +148,7 @@ fn syntax(error: &serde_saphyr::Error) -> Mistake {
 fn shown(text: &str, max: usize) -> String {
     let cut = text.char_indices().nth(max).map_or(text.len(), |(end, _)| end);
     let dots = if cut < text.len() { "..." } else { "" };
-    let escaped = text[..cut].chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.into() });
-    escaped.chain([dots.to_owned()]).collect()
+    format!("{}{dots}", plain(&text[..cut]))
 }
 
 /// A document, with the positions of list items kept.

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use tidegate_engine::{Applied, Config, Core};
 use tidegate_log::Event;
-use tidegate_model::{AddressRange, Kind, Name, NamespacedName, ObjectKey};
+use tidegate_model::{AddressRange, Kind, Name, NamespacedName, ObjectKey, plain};
+use tidegate_sources::manifests::Place;
 use tidegate_sources::manifests::directory::Once;
 use tidegate_sources::{Directory, Problem, Provenance};
 use tidegate_status::Board;
@@ -106,7 +107,8 @@ impl World {
 
     /// Where an object stands, as `file:line`.
     pub(super) fn place(&self, key: &ObjectKey) -> String {
-        self.provenance.get(key).map(|place| format!("{}:{}", place.path.display(), place.line)).unwrap_or_default()
+        let place = |place: Place| format!("{}:{}", plain(&place.path.display().to_string()), place.line);
+        self.provenance.get(key).map(place).unwrap_or_default()
     }
 
     /// The Gateway or ListenerSet that a reference to a parent means; none if it means something else.
