@@ -111,7 +111,7 @@ reasons! {
     InvalidCACertificateKind,
     /// The configuration is not as it is by itself.
     ConfigurationChanged,
-    /// An older policy is about the same target.
+    /// Another policy, which goes before, is about the same target.
     Conflicted,
     /// No route leads to what a policy is about.
     TargetNotFound,

@@ -28,6 +28,8 @@ mod features;
 
 mod held;
 
+mod precedence;
+
 pub mod observation;
 
 mod time;
@@ -42,6 +44,7 @@ pub use kind::{GroupKind, Kind, ListenerKey, ObjectKey};
 pub use name::{Name, NamespacedName};
 pub use observation::{ClientId, Observation, Refusal, ResourceType};
 pub use plain::plain;
+pub use precedence::Precedence;
 pub use status::*;
 pub use time::rfc3339;
 

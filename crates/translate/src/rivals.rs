@@ -9,7 +9,7 @@ use differential_dataflow::operators::ThresholdTotal;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use tidegate_model::{Hostname, ListenerKey, NamespacedName, ObjectKey, Reason, RouteKey, RouteKind};
+use tidegate_model::{Hostname, ListenerKey, NamespacedName, ObjectKey, Precedence, Reason, RouteKey, RouteKind};
 
 /// What a route wants of a listener. In the order of precedence: the older route first, then by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -22,21 +22,33 @@ pub(crate) struct Claim {
     hosts: Vec<Hostname>,
 }
 
-/// A listener that does not take a route, and the older route of the other kind that it takes instead.
+impl Claim {
+    fn route(&self) -> RouteKey {
+        RouteKey { kind: self.kind, name: self.name.clone() }
+    }
+
+    fn age(&self) -> (i64, &NamespacedName) {
+        (self.created, &self.name)
+    }
+}
+
+/// A listener that does not take a route, and the route of the other kind that it takes instead.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Loss {
     /// Position in `spec.parentRefs`.
     pub(crate) index: u32,
     listener: ListenerKey,
     to: RouteKey,
+    /// Why the other route has it.
+    by: Precedence,
 }
 
 impl Loss {
     /// What there is to say about it.
     pub(crate) fn message(&self) -> String {
-        let Loss { listener, to, .. } = self;
+        let Loss { listener, to, by, .. } = self;
         format!(
-            "{listener} takes the older {} for some of these hostnames, and never both \
+            "{listener} takes {}, which {by}, for some of these hostnames, and never both \
              kinds of route for one; give the routes different hostnames",
             to.object()
         )
@@ -84,17 +96,16 @@ pub(crate) fn losses<'s>(edges: &Edges, attachments: Rows<'s, (RouteKey, Attachm
 
 /// The claims that one listener does not take. They come in the order of precedence.
 pub(crate) fn lost<'c>(listener: &ListenerKey, claims: impl Iterator<Item = &'c Claim>) -> Vec<(RouteKey, Loss)> {
-    let mut taken: BTreeMap<RouteKind, Taken> = BTreeMap::new();
+    let mut taken: BTreeMap<RouteKind, Taken<'_>> = BTreeMap::new();
     let mut lost = Vec::new();
     for claim in claims {
-        let key = RouteKey { kind: claim.kind, name: claim.name.clone() };
         let rivals = taken.iter().filter(|(kind, _)| **kind != claim.kind).map(|(_, taken)| taken);
         match rivals.into_iter().find_map(|rivals| rivals.meet(&claim.hosts)) {
             Some(to) => {
-                let listener = listener.clone();
-                lost.push((key, Loss { index: claim.index, listener, to: to.clone() }));
+                let (listener, by) = (listener.clone(), Precedence::of(to.age(), claim.age()));
+                lost.push((claim.route(), Loss { index: claim.index, listener, to: to.route(), by }));
             }
-            None => taken.entry(claim.kind).or_default().insert(&key, &claim.hosts),
+            None => taken.entry(claim.kind).or_default().insert(claim),
         }
     }
     lost
@@ -102,26 +113,26 @@ pub(crate) fn lost<'c>(listener: &ListenerKey, claims: impl Iterator<Item = &'c 
 
 /// Hosts that routes of one kind have, and who had each first.
 #[derive(Default)]
-struct Taken {
-    hosts: BTreeMap<Hostname, RouteKey>,
+struct Taken<'c> {
+    hosts: BTreeMap<Hostname, &'c Claim>,
     /// The same by every hostname that covers one of them.
-    above: BTreeMap<Hostname, RouteKey>,
+    above: BTreeMap<Hostname, &'c Claim>,
 }
 
-impl Taken {
-    fn insert(&mut self, route: &RouteKey, hosts: &[Hostname]) {
-        for host in hosts {
-            self.hosts.entry(host.clone()).or_insert_with(|| route.clone());
+impl<'c> Taken<'c> {
+    fn insert(&mut self, claim: &'c Claim) {
+        for host in &claim.hosts {
+            self.hosts.entry(host.clone()).or_insert(claim);
             for wide in host.widening() {
-                self.above.entry(wide).or_insert_with(|| route.clone());
+                self.above.entry(wide).or_insert(claim);
             }
         }
     }
 
     /// A route that has a host in common with these.
-    fn meet(&self, hosts: &[Hostname]) -> Option<&RouteKey> {
-        let covering = |host: &Hostname| host.widening().iter().find_map(|wide| self.hosts.get(wide));
-        hosts.iter().find_map(|host| covering(host).or_else(|| self.above.get(host)))
+    fn meet(&self, hosts: &[Hostname]) -> Option<&'c Claim> {
+        let covering = |host: &Hostname| host.widening().iter().find_map(|wide| self.hosts.get(wide).copied());
+        hosts.iter().find_map(|host| covering(host).or_else(|| self.above.get(host).copied()))
     }
 }
 
@@ -176,6 +187,27 @@ mod tests {
         assert_eq!(losers(&["http/a x.com", "grpc/b x.com"]), pairs(&[("b", "a")]));
         assert_eq!(losers(&["grpc/a x.com", "http/b y.com,x.com"]), pairs(&[("b", "a")]));
         assert_eq!(losers(&["http/a x.com", "grpc/b y.com", "http/c x.com"]), pairs(&[]));
+    }
+
+    #[test]
+    fn what_decided_between_two_routes_is_said() {
+        let claim = |kind, name: &str, created| Claim {
+            created,
+            name: NamespacedName::new("shop", name),
+            kind,
+            index: 0,
+            hosts: vec![Hostname::new("x.com")],
+        };
+        let place = ListenerKey::of_gateway(&NamespacedName::new("infra", "edge"), "web");
+        let (http, grpc) = (RouteKind::Http, RouteKind::Grpc);
+        for (first, second, why) in [
+            (claim(http, "b", 1), claim(grpc, "a", 2), "HTTPRoute shop/b, which is older, for"),
+            (claim(grpc, "a", 1), claim(http, "b", 1), "GRPCRoute shop/a, which has no other creationTimestamp and comes first by name"),
+            (claim(http, "a", 1), claim(grpc, "a", 1), "the kind that comes first"),
+        ] {
+            let lost = lost(&place, [&first, &second].into_iter());
+            assert!(lost[0].1.message().contains(why), "{}", lost[0].1.message());
+        }
     }
 
     #[test]
