@@ -34,6 +34,8 @@ pub(crate) struct Attachment {
     pub(crate) gateway: NamespacedName,
     /// `metadata.creationTimestamp` of the route.
     pub(crate) created: i64,
+    /// The hostnames of a route of streams as they are written, for its precedence; of other routes none.
+    pub(crate) written: Arc<[Hostname]>,
     pub(crate) outcome: Outcome,
 }
 
@@ -80,6 +82,13 @@ pub(crate) fn asks(route: &RouteFact) -> Vec<ParentAsk> {
         .collect()
 }
 
+impl ParentAsk {
+    /// What of the hostnames the attachment keeps.
+    pub(crate) fn written(&self) -> Arc<[Hostname]> {
+        if self.route.kind.is_stream() { self.hostnames.clone() } else { Arc::default() }
+    }
+}
+
 /// Every wish towards a Gateway of ours or a ListenerSet of one, answered. Each sees its parent's own listeners alone.
 pub(crate) fn attachments<'s>(
     asks: Rows<'s, (Name, ParentAsk)>,
@@ -94,6 +103,7 @@ pub(crate) fn attachments<'s>(
                 index: ask.index,
                 gateway: gateway.clone(),
                 created: ask.created,
+                written: ask.written(),
                 outcome: attach(ask, labels.as_deref(), own),
             };
             Some((ask.route.clone(), attachment))

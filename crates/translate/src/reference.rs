@@ -261,8 +261,8 @@ fn attachments(facts: &Facts<'_>, verdicts: &BTreeMap<NamespacedName, Verdict>) 
         for ask in attach::asks(route) {
             let Some((gateway, listeners)) = doors.get(&ask.key) else { continue };
             let outcome = attach::attach(&ask, labels, listeners);
-            let (index, gateway, created) = (ask.index, gateway.clone(), ask.created);
-            let attachment = Attachment { index, gateway, created, outcome };
+            let (index, gateway, created, written) = (ask.index, gateway.clone(), ask.created, ask.written());
+            let attachment = Attachment { index, gateway, created, written, outcome };
             attachments.entry(route.key.clone()).or_default().push(attachment);
         }
     }

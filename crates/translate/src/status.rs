@@ -133,7 +133,7 @@ fn parent_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Listeners that take an older route instead.
+/// Listeners where another route goes before.
 fn lost_listeners<'p>(parts: &'p RouteParts<'_>) -> impl Iterator<Item = Finding> + use<'p> {
     parts
         .losses
