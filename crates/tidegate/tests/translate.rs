@@ -242,9 +242,7 @@ metadata: { name: cart, namespace: shop }
     assert!(err.contains("not read: apps/v1 Deployment"), "{err}");
 }
 
-#[test]
-fn a_policy_that_is_refused_closes_its_service_at_a_start() {
-    let shop = "
+const SHOP: &str = "
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: { name: cart, namespace: shop }
@@ -255,8 +253,38 @@ spec:
 apiVersion: v1
 kind: Service
 metadata: { name: cart, namespace: shop }
-spec: { ports: [{ port: 80 }] }
+spec: { ports: [{ name: http, port: 80 }] }
 ";
+
+#[test]
+fn a_target_that_no_route_leads_to_is_named() {
+    let policy = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: { name: tls, namespace: shop }
+spec:
+  targetRefs:
+  - { group: example.com, kind: Other, name: cart }
+  - { group: \"\", kind: Service, name: cart, sectionName: https }
+  - { group: \"\", kind: Service, name: crat }
+  - { group: \"\", kind: Service, name: crat2, sectionName: https }
+  validation: { hostname: a.example, wellKnownCACertificates: System }
+";
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", SHOP), ("d.yaml", policy)]);
+    let (code, out, err) = translate(dir.path(), &["--status"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    for said in [
+        "spec.targetRefs[0]: example.com/Other cannot be reached over TLS",
+        "spec.targetRefs[1]: no route leads to a port https of Service shop/cart, but to \"http\"; correct sectionName",
+        "spec.targetRefs[2]: no route of a Gateway of this controller leads to Service shop/crat; correct its name",
+        "spec.targetRefs[3]: no route of a Gateway of this controller leads to port https of Service shop/crat2; correct",
+    ] {
+        assert!(out.contains(said), "{said} is missing in\n{out}");
+    }
+}
+
+#[test]
+fn a_policy_that_is_refused_closes_its_service_at_a_start() {
     // The group of the target is missing, and so is all validation.
     let policy = "
 apiVersion: gateway.networking.k8s.io/v1
@@ -264,10 +292,10 @@ kind: BackendTLSPolicy
 metadata: { name: tls, namespace: shop }
 spec: { targetRefs: [{ kind: Service, name: cart }] }
 ";
-    let plain = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", shop)]);
+    let plain = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", SHOP)]);
     assert!(translate(plain.path(), &["--type", "cluster"]).1.contains("shop/cart"));
     for policy in [policy.to_owned(), policy.replace("k8s.io/v1", "k8s.io/v1alpha3")] {
-        let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", shop), ("d.yaml", &policy)]);
+        let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", SHOP), ("d.yaml", &policy)]);
         let (code, out, err) = translate(dir.path(), &["--type", "cluster"]);
         assert!(code == Some(1) && !out.contains("shop/cart"), "{out}{err}");
         let (code, out, _) = translate(dir.path(), &["--status"]);

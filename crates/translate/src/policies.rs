@@ -10,6 +10,7 @@
 use crate::authorities;
 use crate::edges::Edges;
 use crate::lookup::Rows;
+use crate::lower::Lead;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -225,11 +226,9 @@ pub(crate) fn services(standing: &Standing) -> BTreeSet<NamespacedName> {
     standing.fact.targets.iter().map(|target| target.service.clone()).collect()
 }
 
-/// Whether the policy is about this port of the Service.
-pub(crate) fn is_about(standing: &Standing, service: &NamespacedName, port: &Name) -> bool {
-    let is_it =
-        |target: &PolicyTarget| target.service == *service && target.port.as_ref().is_none_or(|named| named == port);
-    standing.fact.targets.iter().any(is_it)
+/// Whether a target is where the way leads.
+pub(crate) fn is_about(target: &PolicyTarget, lead: &Lead) -> bool {
+    target.service == lead.service && target.port.as_ref().is_none_or(|named| *named == lead.port_name)
 }
 
 /// What holds for a Service.

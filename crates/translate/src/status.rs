@@ -7,7 +7,7 @@ use crate::gateways::{
     Certificates, Clients, GatewayState, ListenerProblem, ListenerState, ParentState, Verdict, sentence,
 };
 use crate::lookup::Rows;
-use crate::lower::{Refusal, RouteParts, refused, refused_filters};
+use crate::lower::{Lead, Refusal, RouteParts, refused, refused_filters};
 use crate::policies::Standing;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -422,8 +422,8 @@ fn conflict(reason: Reason, message: &str) -> (Condition, Condition) {
 pub(crate) enum OtherInput {
     Class(ClassFact),
     Policy(Arc<Standing>),
-    /// A Gateway through which the policy has an effect.
-    Ancestor(NamespacedName),
+    /// A way to a Service that the policy is about.
+    Lead(Lead),
     Finding(Finding),
 }
 
@@ -439,7 +439,7 @@ pub(crate) fn other_statuses<'s>(
 /// Status of one object that is no Gateway and no route.
 pub(crate) fn other_status<'i>(inputs: impl Iterator<Item = &'i OtherInput>) -> DerivedStatus {
     let mut status = DerivedStatus { generation: 0, body: StatusBody::None, findings: Vec::new() };
-    let (mut policy, mut ancestors) = (None, BTreeSet::new());
+    let (mut policy, mut leads) = (None, BTreeSet::new());
     for input in inputs {
         match input {
             OtherInput::Class(class) => {
@@ -448,12 +448,12 @@ pub(crate) fn other_status<'i>(inputs: impl Iterator<Item = &'i OtherInput>) -> 
                 status.findings.extend(class.findings.iter().cloned());
             }
             OtherInput::Policy(standing) => policy = Some(standing),
-            OtherInput::Ancestor(gateway) => _ = ancestors.insert(gateway),
+            OtherInput::Lead(lead) => _ = leads.insert(lead),
             OtherInput::Finding(finding) => status.findings.push(finding.clone()),
         }
     }
     if let Some(standing) = policy {
-        policies::describe(&mut status, standing, &ancestors);
+        policies::describe(&mut status, standing, &leads);
     }
     status
 }
