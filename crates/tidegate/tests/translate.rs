@@ -257,6 +257,69 @@ spec: { ports: [{ name: http, port: 80 }] }
 ";
 
 #[test]
+fn a_gateway_that_serves_nothing_is_not_counted_as_served() {
+    let gateway = GATEWAY.replace("spec:", "spec:\n  addresses: [{ type: Hostname, value: a.example }]");
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", &gateway)]);
+    let (code, out, err) = translate(dir.path(), &["--status"]);
+    assert!(code == Some(1) && out.contains("use the type IPAddress"), "{out}{err}");
+    assert!(err.contains("no Gateways served"), "{err}");
+    let unknown = gateway.replace("type: Hostname", "type: example.com/own");
+    let (_, out, _) = translate(directory(&[("a.yaml", CLASS), ("b.yaml", &unknown)]).path(), &["--status"]);
+    assert!(out.contains("type example.com/own is not supported; use IPAddress\n"), "{out}");
+}
+
+#[test]
+fn what_was_refused_is_not_merely_missing() {
+    let gateway = GATEWAY.replace("port: 8080", "port: 0");
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", &gateway), ("c.yaml", SHOP)]);
+    for more in [&["--status"][..], &[]] {
+        let (code, out, err) = translate(dir.path(), more);
+        let told = format!("{out}{err}");
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains("there is no Gateway shop/web of a class of this controller; create it"), "{told}");
+        assert!(told.contains("the manifest of Gateway shop/web was refused: "), "{told}");
+    }
+    let refused = SHOP.replace("name: http, port: 80", "name: http, port: 0");
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", &refused)]);
+    let (_, out, _) = translate(dir.path(), &["--status"]);
+    assert!(out.contains("Service shop/cart does not exist; create it, or correct the name"), "{out}");
+    assert!(out.contains("the manifest of Service shop/cart was refused: "), "{out}");
+}
+
+#[test]
+fn a_listener_set_of_something_else_is_an_error() {
+    let set = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: { name: more, namespace: shop }
+spec:
+  parentRef: { group: \"\", kind: Service, name: web }
+  listeners: [{ name: own, port: 8080, protocol: HTTP, hostname: own.example }]
+";
+    let (code, out, err) =
+        translate(directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", set)]).path(), &["--status"]);
+    assert!(code == Some(1) && out.contains("ERROR ListenerSet shop/more"), "{out}{err}");
+    assert!(out.contains("spec.parentRef.kind: Service is no parent of a ListenerSet"), "{out}");
+}
+
+#[test]
+fn many_conflicts_of_one_object_are_summed_up() {
+    let listener = |number: u32| format!("  - {{ name: l{number}, port: 8080, protocol: HTTP, hostname: a.example }}\n");
+    let listeners: String = (0..64).map(listener).collect();
+    let head = GATEWAY.split("  listeners").next().unwrap();
+    let gateway = format!("{head}  listeners:\n{listeners}");
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", &gateway)]);
+    let (code, out, err) = translate(dir.path(), &["--status"]);
+    assert!(code == Some(1) && out.contains("and 63 more with the same conditions"), "{out}{err}");
+    assert!(out.lines().count() < 30, "{out}");
+    let missing: Vec<String> = (0..12).map(|number| format!("{{ name: a{number}, port: 80 }}")).collect();
+    let route = SHOP.replace("{ name: cart, port: 80 }", &missing.join(", "));
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", &route)]);
+    let (_, out, _) = translate(dir.path(), &["--status"]);
+    assert!(out.contains("and 7 more\n") && out.contains("and 2 more (BackendNotFound)"), "{out}");
+}
+
+#[test]
 fn a_target_that_no_route_leads_to_is_named() {
     let policy = "
 apiVersion: gateway.networking.k8s.io/v1

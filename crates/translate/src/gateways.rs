@@ -34,6 +34,9 @@ use parents::Common;
 pub(crate) use parents::ParentState;
 pub(crate) use rows::rows;
 
+/// Findings that one message names.
+const MAX_NAMED: usize = 5;
+
 /// A Gateway of ours, with the verdict on it and on its ListenerSets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct GatewayState {
@@ -270,18 +273,21 @@ fn refusal(gateway: &GatewayFact, class_accepted: bool) -> Option<(Reason, Name)
         return Some((first.reason, sentence(&gateway.findings)));
     }
     if !class_accepted {
-        return Some((Reason::Pending, format!("GatewayClass {} is not accepted", gateway.class).into()));
+        return Some((Reason::Pending, format!("GatewayClass {} is not accepted; its status says why", gateway.class).into()));
     }
     if let Some(parameters) = &gateway.parameters {
         let message = format!("spec.infrastructure.parametersRef: {parameters} is not supported; remove it");
         return Some((Reason::InvalidParameters, message.into()));
     }
     let address = addresses::unsupported(gateway)?;
-    let message = format!("spec.addresses: type {} is not supported; use IPAddress or Hostname", address.kind);
+    let message = format!("spec.addresses: type {} is not supported; use IPAddress", address.kind);
     Some((Reason::UnsupportedAddress, message.into()))
 }
 
-/// Several findings as one message.
+/// Several findings as one message, which names the first few.
 pub(crate) fn sentence(findings: &[Finding]) -> Name {
-    findings.iter().map(Finding::to_string).collect::<Vec<_>>().join("; ").into()
+    let more = findings.len().saturating_sub(MAX_NAMED);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    let named = findings.iter().take(MAX_NAMED).map(Finding::to_string);
+    named.chain(more).collect::<Vec<_>>().join("; ").into()
 }

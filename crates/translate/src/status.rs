@@ -120,6 +120,9 @@ fn partially_invalid(parts: &RouteParts<'_>) -> Option<Condition> {
     (!findings.is_empty()).then(|| Condition::yes(PartiallyInvalid, Reason::UnsupportedValue, message))
 }
 
+/// What to do where a parent is not there.
+const FIND_PARENT: &str = "create it, correct the reference, or see whether its manifest was refused";
+
 /// Parents that are Gateways or ListenerSets but none of ours.
 fn parent_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -127,7 +130,7 @@ fn parent_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
         let answered = parts.attachments.iter().any(|attachment| attachment.index == index);
         let Some(key) = parent.key().filter(|_| !answered) else { continue };
         let owned = if key.kind == Kind::Gateway { "of a class" } else { "whose Gateway is of a class" };
-        let message = format!("there is no {key} {owned} of this controller");
+        let message = format!("there is no {key} {owned} of this controller; {FIND_PARENT}");
         findings.push(Finding::new(Reason::NoMatchingParent, &format!("spec.parentRefs[{index}]"), message));
     }
     findings
@@ -194,7 +197,7 @@ fn attached_sets(state: &GatewayState) -> Option<u32> {
 }
 
 fn without_gateway(set: &ListenerSetFact) -> Vec<Finding> {
-    let message = format!("there is no Gateway {} of a class of this controller", set.gateway);
+    let message = format!("there is no Gateway {} of a class of this controller; {FIND_PARENT}", set.gateway);
     let finding = Finding::new(Reason::NoMatchingParent, "spec.parentRef", message);
     set.findings.iter().cloned().chain([finding]).collect()
 }

@@ -71,7 +71,7 @@ impl Judgement {
         let mut summary = format!(
             "{}, {} served, {}, {}",
             counted(world.manifests.len(), "object"),
-            counted(world.sealed.gateways.len(), "Gateway"),
+            counted(served(world), "Gateway"),
             counted(self.errors().count(), "error"),
             counted(warnings, "warning"),
         );
@@ -80,6 +80,11 @@ impl Judgement {
         }
         summary
     }
+}
+
+/// The Gateways at which anything can come in.
+fn served(world: &World) -> usize {
+    world.sealed.gateways.values().filter(|view| !view.listeners.is_empty()).count()
 }
 
 fn counted(number: usize, what: &str) -> String {
@@ -198,13 +203,19 @@ fn first_mistake(world: &World, object: &Value) -> Mistake {
     let blocks = blocks(object);
     let bad = || blocks.iter().flat_map(|block| block.conditions).filter(|condition| is_bad(condition));
     let cause = bad().find(|condition| condition["type"] != "Programmed").or_else(|| bad().next());
-    if let Some(condition) = cause {
-        let [kind, status, reason, message] =
-            ["type", "status", "reason", "message"].map(|field| text(&condition[field]));
-        return Mistake(format!("{name}: {kind} is {status}, {reason}: {message}"));
-    }
-    let finding = findings(object).into_iter().find(|finding| is_error(world, object, finding));
-    Mistake(format!("{name}: {}", finding.map(told).unwrap_or_default()))
+    let said = match cause {
+        Some(condition) => {
+            let [kind, status, reason, message] =
+                ["type", "status", "reason", "message"].map(|field| text(&condition[field]));
+            format!("{kind} is {status}, {reason}: {message}")
+        }
+        None => {
+            let finding = findings(object).into_iter().find(|finding| is_error(world, object, finding));
+            finding.map(told).unwrap_or_default()
+        }
+    };
+    let refused = world.refused_in(&said).into_iter().map(|refused| format!("; {refused}"));
+    Mistake(format!("{name}: {said}{}", refused.collect::<String>()))
 }
 
 /// A finding as a sentence.
