@@ -55,7 +55,13 @@ spec:
 
 #[test]
 fn the_examples_have_no_error_and_one_document_a_gateway() {
-    for (name, gateway, clusters) in [("minimal", "default/minimal", 1), ("shop", "shop/edge", 3)] {
+    for (name, gateway, clusters) in [
+        ("minimal", "default/minimal", 1),
+        ("shop", "shop/edge", 3),
+        ("streams", "default/streams", 3),
+        ("listener-sets", "infra/public", 2),
+        ("backend-tls", "default/backend-tls", 1),
+    ] {
         let (code, out, err) = translate(&example(name), &[]);
         assert_eq!(code, Some(0), "{err}");
         assert!(err.contains("1 Gateway served, no errors"), "{err}");
