@@ -275,6 +275,21 @@ fn a_gateway_that_serves_nothing_is_not_counted_as_served() {
 }
 
 #[test]
+fn a_validation_of_clients_without_a_listener_of_tls_is_told() {
+    let ca = "{ caCertificateRefs: [{ group: \"\", kind: ConfigMap, name: ca }] }";
+    let frontend = format!("{{ default: {{ validation: {ca} }}, perPort: [{{ port: 8443, tls: {{ validation: {ca} }} }}] }}");
+    let gateway = GATEWAY.replace("spec:", &format!("spec:\n  tls: {{ frontend: {frontend} }}"));
+    let (code, out, err) = translate(directory(&[("a.yaml", CLASS), ("b.yaml", &gateway)]).path(), &["--status"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("spec.tls.frontend.default.validation: validates nobody, for no listener that it is for"), "{out}");
+    assert!(out.contains("spec.tls.frontend.perPort[0].tls.validation: validates nobody, for no listener on port 8443"), "{out}");
+    let https = "port: 8443, protocol: HTTPS, tls: { certificateRefs: [{ name: a }] }";
+    let gateway = gateway.replace("port: 8080, protocol: HTTP", https);
+    let (_, out, _) = translate(directory(&[("a.yaml", CLASS), ("b.yaml", &gateway)]).path(), &["--status"]);
+    assert!(out.contains("default.validation: validates nobody") && !out.contains("perPort[0].tls.validation: validates"), "{out}");
+}
+
+#[test]
 fn what_was_refused_is_not_merely_missing() {
     let gateway = GATEWAY.replace("port: 8080", "port: 0");
     let dir = directory(&[("a.yaml", CLASS), ("b.yaml", &gateway), ("c.yaml", SHOP)]);

@@ -232,11 +232,14 @@ fn resolve(
     let origin = origin(&gateway.name, client.as_ref());
     let addresses = Arc::new(addresses::addresses(gateway, terms));
     let common = Common { gateway, addresses, origin, found };
+    let of_sets = sets.iter().flat_map(|(set, _)| &set.listeners);
+    let idle = clients::idle(gateway, gateway.listeners.iter().chain(of_sets));
     let mut own = ParentState::of_gateway(&common, held.add(&gateway.listeners), |problems| {
         let none_valid = || problems.iter().all(Option::is_some).then(|| no_listener(gateway));
         refusal(gateway, class_accepted).or_else(none_valid)
     });
     own.client = client;
+    own.findings.extend(idle);
     sets.sort_by(|(a, _), (b, _)| (a.created, &a.name).cmp(&(b.created, &b.name)));
     let sets = sets.into_iter().map(|(set, labels)| {
         let refused = parents::refusal(set, gateway, own.refused.is_none(), labels.as_deref());
