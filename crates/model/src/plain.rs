@@ -43,7 +43,8 @@ mod tests {
 
     #[test]
     fn no_finding_and_no_condition_has_more_than_one_line() {
-        let finding = Finding::new(Reason::BackendNotFound, "spec.labels[a\nb]", "Service shop/a\nERROR b is not there");
+        let finding =
+            Finding::new(Reason::BackendNotFound, "spec.labels[a\nb]", "Service shop/a\nERROR b is not there");
         assert_eq!(finding.to_string(), "spec.labels[a\\nb]: Service shop/a\\nERROR b is not there");
         for of in [Condition::yes, Condition::no, Condition::unknown] {
             assert_eq!(of(ConditionType::Accepted, Reason::Accepted, "a\u{1b}b").message, "a\\u{1b}b");

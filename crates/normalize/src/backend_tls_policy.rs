@@ -74,18 +74,15 @@ fn targets(key: &ObjectKey, spec: &Node<'_>, report: &mut Report) -> Vec<PolicyT
 /// would take where group or kind are missing, and closes what it may have meant.
 fn meant(key: &ObjectKey, item: &Node<'_>, port: Option<Name>) -> Option<PolicyTarget> {
     let ignored = &mut Report::default();
-    let is = |field: &str, wanted: &str| item.field(field).text(&mut Report::default()).is_none_or(|text| text == wanted);
+    let is =
+        |field: &str, wanted: &str| item.field(field).text(&mut Report::default()).is_none_or(|text| text == wanted);
     let name = item.field("name").name(&REF_NAME, ignored)?;
     let service = NamespacedName::new(key.name.namespace(), &name);
     let is_service = is("group", Kind::Service.group()) && is("kind", Kind::Service.as_str());
     is_service.then(|| PolicyTarget { field: item.path().into(), service, port })
 }
 
-fn read_targets<'i>(
-    key: &ObjectKey,
-    items: impl Iterator<Item = Node<'i>>,
-    report: &mut Report,
-) -> Vec<PolicyTarget> {
+fn read_targets<'i>(key: &ObjectKey, items: impl Iterator<Item = Node<'i>>, report: &mut Report) -> Vec<PolicyTarget> {
     let mut seen: Vec<(GroupKind, Name, Option<Name>)> = Vec::new();
     let mut targets = Vec::new();
     for item in items {

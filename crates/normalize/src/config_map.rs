@@ -7,7 +7,9 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidegate_model::{BUNDLE_ENTRY, BUNDLE_KEY_MARK, BundleFact, Fact, Finding, Millis, Name, ObjectKey, Reason, rfc3339};
+use tidegate_model::{
+    BUNDLE_ENTRY, BUNDLE_KEY_MARK, BundleFact, Fact, Finding, Millis, Name, ObjectKey, Reason, rfc3339,
+};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::Pem;
@@ -35,7 +37,8 @@ pub(crate) fn normalized(key: &ObjectKey, root: &Node<'_>, report: &mut Report) 
     };
     let field = if plain.is_present() { plain.path() } else { encoded.path() };
     if holds_key(plain.text(report), encoded.text(report)) {
-        let message = "holds a private key, which whoever may read ConfigMaps may read; take it out, and make a new one";
+        let message =
+            "holds a private key, which whoever may read ConfigMaps may read; take it out, and make a new one";
         report.remark(Finding::new(Reason::InvalidCACertificateRef, &field, message));
     }
     match read {
@@ -73,7 +76,8 @@ struct Bundle {
 /// Whether a private key stands beside the certificates, or stood there before a source took it out.
 fn holds_key(plain: Option<&str>, encoded: Option<&str>) -> bool {
     let holds = |text: &str| text.contains("PRIVATE KEY-----") || text.contains(BUNDLE_KEY_MARK);
-    plain.is_some_and(holds) || encoded.and_then(|text| decode(text).ok()).is_some_and(|bytes| holds(&String::from_utf8_lossy(&bytes)))
+    plain.is_some_and(holds)
+        || encoded.and_then(|text| decode(text).ok()).is_some_and(|bytes| holds(&String::from_utf8_lossy(&bytes)))
 }
 
 /// Whether a certificate says that it can sign nothing: it is no CA's, and not at least its own.

@@ -109,7 +109,10 @@ mod tests {
         for (text, left) in [
             (format!("a\n{key}b\n"), format!("a\n{BUNDLE_KEY_MARK}\nb\n")),
             ("-----BEGIN PRIVATE KEY-----\npassword".to_owned(), format!("{BUNDLE_KEY_MARK}\n")),
-            (format!("-----BEGIN PRIVATE KEY-----\npassword\n{key}-----BEGIN CERTIFICATE-----\nb"), format!("{BUNDLE_KEY_MARK}\n{BUNDLE_KEY_MARK}\n-----BEGIN CERTIFICATE-----\nb")),
+            (
+                format!("-----BEGIN PRIVATE KEY-----\npassword\n{key}-----BEGIN CERTIFICATE-----\nb"),
+                format!("{BUNDLE_KEY_MARK}\n{BUNDLE_KEY_MARK}\n-----BEGIN CERTIFICATE-----\nb"),
+            ),
         ] {
             let mut body = config_map(&json!({"ca.crt": text}), &json!(null));
             assert_eq!(keep_bundle(&mut body), Ok(()));

@@ -130,7 +130,7 @@ fn a_file_that_breaks_changes_and_removes_nothing() {
         (service("a", 2) + "kind: [", "f.yaml:10:7: "),
         (
             service("a", 2) + "kind: Service\n",
-            "f.yaml:9:1: apiVersion is missing; its 2 objects stay as they were before",
+            "f.yaml:9:1: apiVersion is missing; add it; its 2 objects stay as they were before",
         ),
         (String::new(), "f.yaml: the file is empty; its 2 objects stay as they were before; delete the file"),
         (" \n\n".to_owned(), "f.yaml: the file is empty"),
@@ -319,7 +319,10 @@ fn what_guards_something_counts_at_the_first_look_even_if_it_is_refused() {
     assert!(directory.problems()[0].contains("closed until then"), "{:?}", directory.problems());
     assert!(!directory.problems()[1].contains("closed"), "{:?}", directory.problems());
     // Later there is something that goes on.
-    assert_eq!(directory.look(&[("f.yaml", whole(&policy("v1", 1)))]), ["apply BackendTLSPolicy shop/tls 1 generation 2"]);
+    assert_eq!(
+        directory.look(&[("f.yaml", whole(&policy("v1", 1)))]),
+        ["apply BackendTLSPolicy shop/tls 1 generation 2"]
+    );
     assert_eq!(directory.look(&[("f.yaml", whole(&policy("v1", 0)))]), [""; 0]);
     assert_eq!(directory.look(&[("g.yaml", whole(&policy("v1", 0).replace("tls", "new")))]), [""; 0]);
 

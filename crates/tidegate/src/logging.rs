@@ -96,14 +96,16 @@ mod tests {
     fn what_a_user_wrote_stays_on_its_line() {
         let written = Written::default();
         let writer = written.clone();
-        let builder = tracing_subscriber::fmt().fmt_fields(fields()).with_ansi(false).with_writer(move || writer.clone());
+        let builder =
+            tracing_subscriber::fmt().fmt_fields(fields()).with_ansi(false).with_writer(move || writer.clone());
         tracing::subscriber::with_default(builder.finish(), || {
             tracing::warn!(object = %"a\n2026 INFO forged", quoted = "b\nc", count = 1, "{}", "message\u{1b}[2J\nof two");
         });
         let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
-        assert!(text.trim_end().ends_with(
-            r#"message\u{1b}[2J\nof two object=a\n2026 INFO forged quoted="b\nc" count=1"#
-        ), "{text}");
+        assert!(
+            text.trim_end().ends_with(r#"message\u{1b}[2J\nof two object=a\n2026 INFO forged quoted="b\nc" count=1"#),
+            "{text}"
+        );
         assert_eq!(text.lines().count(), 1, "{text}");
     }
 

@@ -277,16 +277,26 @@ fn a_gateway_that_serves_nothing_is_not_counted_as_served() {
 #[test]
 fn a_validation_of_clients_without_a_listener_of_tls_is_told() {
     let ca = "{ caCertificateRefs: [{ group: \"\", kind: ConfigMap, name: ca }] }";
-    let frontend = format!("{{ default: {{ validation: {ca} }}, perPort: [{{ port: 8443, tls: {{ validation: {ca} }} }}] }}");
+    let frontend =
+        format!("{{ default: {{ validation: {ca} }}, perPort: [{{ port: 8443, tls: {{ validation: {ca} }} }}] }}");
     let gateway = GATEWAY.replace("spec:", &format!("spec:\n  tls: {{ frontend: {frontend} }}"));
     let (code, out, err) = translate(directory(&[("a.yaml", CLASS), ("b.yaml", &gateway)]).path(), &["--status"]);
     assert_eq!(code, Some(0), "{out}{err}");
-    assert!(out.contains("spec.tls.frontend.default.validation: validates nobody, for no listener that it is for"), "{out}");
-    assert!(out.contains("spec.tls.frontend.perPort[0].tls.validation: validates nobody, for no listener on port 8443"), "{out}");
+    assert!(
+        out.contains("spec.tls.frontend.default.validation: validates nobody, for no listener that it is for"),
+        "{out}"
+    );
+    assert!(
+        out.contains("spec.tls.frontend.perPort[0].tls.validation: validates nobody, for no listener on port 8443"),
+        "{out}"
+    );
     let https = "port: 8443, protocol: HTTPS, tls: { certificateRefs: [{ name: a }] }";
     let gateway = gateway.replace("port: 8080, protocol: HTTP", https);
     let (_, out, _) = translate(directory(&[("a.yaml", CLASS), ("b.yaml", &gateway)]).path(), &["--status"]);
-    assert!(out.contains("default.validation: validates nobody") && !out.contains("perPort[0].tls.validation: validates"), "{out}");
+    assert!(
+        out.contains("default.validation: validates nobody") && !out.contains("perPort[0].tls.validation: validates"),
+        "{out}"
+    );
 }
 
 #[test]
@@ -325,7 +335,8 @@ spec:
 
 #[test]
 fn many_conflicts_of_one_object_are_summed_up() {
-    let listener = |number: u32| format!("  - {{ name: l{number}, port: 8080, protocol: HTTP, hostname: a.example }}\n");
+    let listener =
+        |number: u32| format!("  - {{ name: l{number}, port: 8080, protocol: HTTP, hostname: a.example }}\n");
     let listeners: String = (0..64).map(listener).collect();
     let head = GATEWAY.split("  listeners").next().unwrap();
     let gateway = format!("{head}  listeners:\n{listeners}");
@@ -429,7 +440,10 @@ spec:
         let (code, out, err) = translate(dir.path(), more);
         assert_eq!(code, Some(1), "{out}{err}");
         let told = format!("{out}\n{err}");
-        assert!(!told.lines().any(|line| line.starts_with("ERROR forged") || line.starts_with("ERROR d.yaml")), "{told}");
+        assert!(
+            !told.lines().any(|line| line.starts_with("ERROR forged") || line.starts_with("ERROR d.yaml")),
+            "{told}"
+        );
         assert!(!told.chars().any(|c| c.is_control() && c != '\n'), "{told}");
     }
 }

@@ -280,7 +280,10 @@ mod tests {
             expressions: Vec::new(),
         };
         let listeners = [listener("web", 80, "", AllowedNamespaces::Selector(selector))];
-        assert!(matches!(attach(&ask("shop", None, None, &["a.com"]), Some(&BTreeMap::new()), &listeners), Outcome::Refused(..)));
+        assert!(matches!(
+            attach(&ask("shop", None, None, &["a.com"]), Some(&BTreeMap::new()), &listeners),
+            Outcome::Refused(..)
+        ));
         assert!(outcome(&ask("shop", None, None, &["a.com"]), &listeners).is_ok());
         assert_eq!(outcome(&ask("shop2", None, None, &["a.com"]), &listeners), Err(Reason::NotAllowedByListeners));
     }

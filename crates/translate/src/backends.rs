@@ -123,7 +123,10 @@ pub(crate) fn resolve(ask: &BackendAsk, permitted: bool, state: &ServiceState) -
         return failed(Reason::RefNotPermitted, not_permitted(&Ask::Backend(ask.clone())));
     }
     let Some(service) = &state.service else {
-        return failed(Reason::BackendNotFound, format!("Service {name} does not exist; create it, or correct the name"));
+        return failed(
+            Reason::BackendNotFound,
+            format!("Service {name} does not exist; create it, or correct the name"),
+        );
     };
     if service.external_name.is_some() {
         let message = format!("Service {name} is of type ExternalName, which is no backend; use one with endpoints");

@@ -92,7 +92,10 @@ pub(crate) fn resolve(ask: &CertificateAsk, permitted: bool, secret: Option<&Sec
         return failed(Reason::RefNotPermitted, not_permitted(&Ask::Certificate(ask.clone())));
     }
     match secret.map(|secret| &secret.certificate) {
-        None => failed(Reason::InvalidCertificateRef, format!("Secret {name} does not exist; create it, or correct the name")),
+        None => failed(
+            Reason::InvalidCertificateRef,
+            format!("Secret {name} does not exist; create it, or correct the name"),
+        ),
         Some(Err(problem)) => failed(Reason::InvalidCertificateRef, format!("Secret {name}: {problem}")),
         Some(Ok(certificate)) => Resolution::Found(certificate.clone()),
     }

@@ -276,7 +276,10 @@ fn refusal(gateway: &GatewayFact, class_accepted: bool) -> Option<(Reason, Name)
         return Some((first.reason, sentence(&gateway.findings)));
     }
     if !class_accepted {
-        return Some((Reason::Pending, format!("GatewayClass {} is not accepted; its status says why", gateway.class).into()));
+        return Some((
+            Reason::Pending,
+            format!("GatewayClass {} is not accepted; its status says why", gateway.class).into(),
+        ));
     }
     if let Some(parameters) = &gateway.parameters {
         let message = format!("spec.infrastructure.parametersRef: {parameters} is not supported; remove it");

@@ -162,6 +162,9 @@ mod tests {
         let owner = ObjectKey::new(Kind::ListenerSet, "shop", "more");
         let target = CertificateRef { group_kind: Kind::Secret.into(), name };
         let ask = CertificateAsk { gateway: NamespacedName::new("infra", "edge"), owner, target };
-        assert!(not_permitted(&Ask::Certificate(ask)).contains("kind: ListenerSet, namespace: shop }] and to: [{ group: \"\", kind: Secret"));
+        assert!(
+            not_permitted(&Ask::Certificate(ask))
+                .contains("kind: ListenerSet, namespace: shop }] and to: [{ group: \"\", kind: Secret")
+        );
     }
 }

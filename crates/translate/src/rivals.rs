@@ -140,7 +140,10 @@ pub(crate) fn lost<'c>(listener: &ListenerKey, claims: impl Iterator<Item = &'c 
         match rivals.into_iter().find_map(|rivals| rivals.meet(&claim.hosts)) {
             Some(to) => {
                 let (listener, by) = (listener.clone(), Precedence::of(to.age(), claim.age()));
-                lost.push((claim.route(), Loss { index: claim.index, listener, to: to.route(), by, extent: Extent::Listener }));
+                lost.push((
+                    claim.route(),
+                    Loss { index: claim.index, listener, to: to.route(), by, extent: Extent::Listener },
+                ));
             }
             None => taken.entry(claim.kind).or_default().insert(claim),
         }
@@ -271,7 +274,11 @@ mod tests {
         let (http, grpc) = (RouteKind::Http, RouteKind::Grpc);
         for (first, second, why) in [
             (claim(http, "b", 1), claim(grpc, "a", 2), "HTTPRoute shop/b, which is older, for"),
-            (claim(grpc, "a", 1), claim(http, "b", 1), "GRPCRoute shop/a, which has no other creationTimestamp and comes first by name"),
+            (
+                claim(grpc, "a", 1),
+                claim(http, "b", 1),
+                "GRPCRoute shop/a, which has no other creationTimestamp and comes first by name",
+            ),
             (claim(http, "a", 1), claim(grpc, "a", 1), "the kind that comes first"),
         ] {
             let lost = lost(&place, [&first, &second].into_iter());
@@ -298,11 +305,19 @@ mod tests {
         };
         let found = told(&[claim(tcp, "b", 1, &[""], 0), claim(tcp, "c", 1, &[""], 0), claim(tcp, "a", 2, &[""], 0)]);
         assert_eq!(found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["c", "a"]);
-        assert!(found[0].1.contains("comes in to TCPRoute shop/b, which has no other creationTimestamp"), "{}", found[0].1);
+        assert!(
+            found[0].1.contains("comes in to TCPRoute shop/b, which has no other creationTimestamp"),
+            "{}",
+            found[0].1
+        );
         assert!(found[1].1.contains("TCPRoute shop/b, which is older, and nothing"), "{}", found[1].1);
         let found = told(&[claim(tls, "a", 1, &["x.com", "y.com"], 1), claim(tls, "b", 2, &["x.com", "z.com"], 9)]);
         assert_eq!(found[0].0, "a");
-        assert!(found[0].1.contains("for x.com to TLSRoute shop/b, which has the more specific hostname"), "{}", found[0].1);
+        assert!(
+            found[0].1.contains("for x.com to TLSRoute shop/b, which has the more specific hostname"),
+            "{}",
+            found[0].1
+        );
         assert_eq!(told(&[claim(tls, "a", 1, &["x.com"], 1), claim(tls, "b", 2, &["z.com"], 9)]), []);
     }
 

@@ -170,7 +170,10 @@ fn expand(document: Spanned<Body>, parsed: &mut Parsed) {
     let (mut fields, items) = match document.value {
         Body::Fields(fields, items) => (fields, items),
         Body::Other => {
-            parsed.mistakes.push(mistake("", "a document that is not an object with apiVersion, kind and metadata"));
+            parsed.mistakes.push(mistake(
+                "",
+                "a document that is not an object with apiVersion, kind and metadata; write one, or remove it",
+            ));
             return;
         }
     };
@@ -226,7 +229,9 @@ fn take(mut body: Value, line: u64, column: u64, within: &str, parsed: &mut Pars
         Ok(Ok(kind)) => kind,
         Ok(Err(unknown)) => return parsed.unknown.push(unknown),
         Err(Misnamed { field, message, meant }) => {
-            parsed.mistakes.push(mistake(field, message));
+            let name = body.pointer("/metadata/name").and_then(Value::as_str);
+            let name = name.map(|name| format!("{}: ", shown(name, NAME_MAX))).unwrap_or_default();
+            parsed.mistakes.push(mistake(field, format!("{name}{message}")));
             // What it guards must not be open for a slip of the pen.
             let Some(kind) = meant.filter(|kind| kind.guards()) else { return };
             rename(&mut body, kind);
@@ -236,7 +241,7 @@ fn take(mut body: Value, line: u64, column: u64, within: &str, parsed: &mut Pars
     complete(&mut body, kind);
     let refused = |kind: Kind, body: &Value, Refusal { field, message }: &Refusal| {
         let name = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
-        mistake(field, format!("{kind} {}: {field} {message}", shown(name, 80)))
+        mistake(field, format!("{kind} {}: {field} {message}", shown(name, NAME_MAX)))
     };
     let material = match kind {
         Kind::Secret => match take_material(&mut body) {
@@ -254,7 +259,8 @@ fn take(mut body: Value, line: u64, column: u64, within: &str, parsed: &mut Pars
         Err(message) => {
             // Its texts begin with the field.
             let field = message.split(' ').next().unwrap_or_default().to_owned();
-            parsed.mistakes.push(mistake(&field, format!("{kind}: {message}")));
+            let advice = if message.ends_with("is missing") { "; add it" } else { "" };
+            parsed.mistakes.push(mistake(&field, format!("{kind}: {message}{advice}")));
         }
     }
 }
@@ -285,12 +291,12 @@ fn rename(body: &mut Value, kind: Kind) {
 /// The kind; within it, what it says of itself if that is a kind that is not read.
 fn known_kind(body: &Value) -> Result<Result<Kind, String>, Misnamed> {
     if !body.is_object() {
-        return Err(Misnamed::new("", "not an object with apiVersion, kind and metadata"));
+        return Err(Misnamed::new("", "not an object with apiVersion, kind and metadata; write one, or remove it"));
     }
     let text = |field: &'static str| match body.get(field) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.as_str()),
-        None | Some(Value::Null) => Err(Misnamed::new(field, format!("{field} is missing"))),
-        Some(_) => Err(Misnamed::new(field, format!("{field} is not a text"))),
+        None | Some(Value::Null) => Err(Misnamed::new(field, format!("{field} is missing; add it"))),
+        Some(_) => Err(Misnamed::new(field, format!("{field} is not a text; put it in quotes"))),
     };
     let (kind, api_version) = (text("kind")?, text("apiVersion")?);
     if let Some(known) = Kind::of(api_version, kind) {

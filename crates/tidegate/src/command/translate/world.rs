@@ -147,7 +147,9 @@ fn names(text: &str, object: &str) -> bool {
 mod tests {
     #[test]
     fn an_object_is_not_another_one_whose_name_begins_alike() {
-        assert!(super::names("there is no Gateway a/b of", "Gateway a/b") && super::names("no Gateway a/b", "Gateway a/b"));
+        assert!(
+            super::names("there is no Gateway a/b of", "Gateway a/b") && super::names("no Gateway a/b", "Gateway a/b")
+        );
         assert!(!super::names("there is no Gateway a/b-c, Gateway a/bc", "Gateway a/b"));
     }
 
