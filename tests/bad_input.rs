@@ -3,6 +3,8 @@
 //!
 //! The world is made of groups that do not know each other: whatever happens to an object of one group, all rows of the
 //! others stay as they are, byte for byte. A file that is refused changes no row at all.
+//!
+//! Besides these, which are made up, `bad_input/` has five of each kind that were broken by hand.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests: a panic is the message")]
 
@@ -17,8 +19,8 @@ use tidegate_log::{Event, Object};
 use tidegate_model::{Kind, ObjectKey};
 use tidegate_normalize::admit;
 use tidegate_scenarios::{difference, rows_of, scenario::seal};
-use tidegate_sources::manifests::{Options, document};
-use tidegate_sources::{Directory, Problem};
+use tidegate_sources::manifests::{Found, Options, document};
+use tidegate_sources::{Directory, Manifests, Problem};
 use tidegate_workload::{Random, World};
 use tidegate_xds::Row;
 use tokio::sync::{mpsc, watch};
@@ -273,6 +275,43 @@ async fn a_broken_manifest_changes_nothing_but_what_derives_from_its_object() {
     }
     eprintln!("{MUTATIONS} manifests: {refused} refused, {changed} taken with other rows");
     assert!(refused >= 50 && changed >= 20, "{refused} refused, {changed} changed: too few to say anything");
+}
+
+/// The documents of `bad_input/<Kind>.yaml`, each broken by hand in another way and each with what must be said of it:
+/// `# expect: field | words`.
+fn by_hand() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("bad_input");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let documents = files.iter().flat_map(|path| {
+        let kind = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(path).unwrap();
+        text.split("---\n").map(|document| (kind.clone(), document.to_owned())).collect::<Vec<_>>()
+    });
+    documents.collect()
+}
+
+#[test]
+fn what_is_wrong_with_manifests_broken_by_hand_is_said_of_their_object_and_field() {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (kind, document) in by_hand() {
+        let expected = document.lines().next().unwrap().strip_prefix("# expect: ").unwrap();
+        let (field, words) = expected.split_once(" | ").unwrap();
+        let mut manifests = Manifests::with_admission(Some(admit));
+        let found = [(PathBuf::from("file.yaml"), Found::Contents(document.clone().into_bytes()))];
+        manifests.look(found, &mut |_: &Path| Found::Gone);
+        let problems = manifests.problems();
+        problems.iter().for_each(check_problem);
+        let told = |problem: &Problem| problem.field == field && problem.message.contains(words);
+        let Some(problem) = problems.iter().find(|problem| told(problem)) else {
+            panic!("{expected} is not said of\n{document}but\n{problems:?}");
+        };
+        let shown = problem.to_string();
+        assert!(shown.contains(&kind) && shown.contains(field), "does not name kind and field: {shown}");
+        assert!(!document.contains("name: bad") || shown.contains("bad"), "does not name the object: {shown}");
+        *seen.entry(kind).or_default() += 1;
+    }
+    assert!(seen.len() == 12 && seen.values().all(|count| *count == 5), "{seen:?}");
 }
 
 fn mark_key() -> ObjectKey {

@@ -413,7 +413,7 @@ pub struct GrantFact {
 pub struct NamespaceFact {
     /// Its name.
     pub name: Name,
-    /// Its labels, with `kubernetes.io/metadata.name`.
+    /// Its labels, with `kubernetes.io/metadata.name`. Empty where they cannot be read: then no selector takes it.
     pub labels: Arc<BTreeMap<Name, Name>>,
 }
 
@@ -552,6 +552,9 @@ pub struct CertificateFact {
 
 /// The entry of a ConfigMap that holds CA certificates. Nothing else of a ConfigMap is read.
 pub const BUNDLE_ENTRY: &str = "ca.crt";
+
+/// What stands in that entry where a private key stood, which is no longer there for anybody to see.
+pub const BUNDLE_KEY_MARK: &str = "(a private key was taken out here)";
 
 /// A ConfigMap: the CA certificates that it holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

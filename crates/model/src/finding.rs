@@ -1,6 +1,7 @@
 //! Findings: what there is to say about one object, for the person who wrote it.
 
 use crate::name::Name;
+use crate::plain::plain_name;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -16,10 +17,10 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding about `field`.
+    /// A finding about `field`. What users wrote may stand in both texts as it is: here they come to be [`plain`](crate::plain).
     #[must_use]
     pub fn new(reason: Reason, field: &str, message: impl Into<Name>) -> Self {
-        Finding { reason, field: field.into(), message: message.into() }
+        Finding { reason, field: plain_name(field.into()), message: plain_name(message.into()) }
     }
 }
 
@@ -110,7 +111,7 @@ reasons! {
     InvalidCACertificateKind,
     /// The configuration is not as it is by itself.
     ConfigurationChanged,
-    /// An older policy is about the same target.
+    /// Another policy, which goes before, is about the same target.
     Conflicted,
     /// No route leads to what a policy is about.
     TargetNotFound,

@@ -132,6 +132,30 @@ impl Kind {
         matches!(self, Kind::GatewayClass | Kind::Namespace)
     }
 
+    /// Whether something would be open without an object of this kind that is closed with it. Such an object counts even
+    /// if it is broken, as far as it can be read, and closes what it is about.
+    #[must_use]
+    pub fn guards(self) -> bool {
+        match self {
+            // Its Services would be reached in plaintext, and a selector may want a label not to be there.
+            Kind::BackendTlsPolicy | Kind::Namespace => true,
+            // What they are about is not served, not permitted or not trusted without them.
+            Kind::GatewayClass
+            | Kind::Gateway
+            | Kind::ListenerSet
+            | Kind::HttpRoute
+            | Kind::GrpcRoute
+            | Kind::TlsRoute
+            | Kind::TcpRoute
+            | Kind::UdpRoute
+            | Kind::ReferenceGrant
+            | Kind::Service
+            | Kind::EndpointSlice
+            | Kind::Secret
+            | Kind::ConfigMap => false,
+        }
+    }
+
     /// The kind of an `apiVersion` (`group/version` or `version`) and `kind`, if it is one that is read.
     #[must_use]
     pub fn of(api_version: &str, kind: &str) -> Option<Kind> {

@@ -10,6 +10,8 @@
 
 pub mod name;
 
+mod plain;
+
 pub mod kind;
 
 pub mod hostname;
@@ -26,6 +28,8 @@ mod features;
 
 mod held;
 
+mod precedence;
+
 pub mod observation;
 
 mod time;
@@ -39,6 +43,8 @@ pub use hostname::Hostname;
 pub use kind::{GroupKind, Kind, ListenerKey, ObjectKey};
 pub use name::{Name, NamespacedName};
 pub use observation::{ClientId, Observation, Refusal, ResourceType};
+pub use plain::plain;
+pub use precedence::Precedence;
 pub use status::*;
 pub use time::rfc3339;
 

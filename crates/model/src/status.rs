@@ -5,6 +5,7 @@ use crate::fact::{AddressFact, ParentFact};
 use crate::finding::{Finding, Reason};
 use crate::kind::GroupKind;
 use crate::name::{Name, NamespacedName};
+use crate::plain::plain_name;
 use serde::{Deserialize, Serialize};
 
 /// The derived status of one object.
@@ -116,19 +117,24 @@ impl Condition {
     /// A condition that holds.
     #[must_use]
     pub fn yes(kind: ConditionType, reason: Reason, message: impl Into<Name>) -> Self {
-        Condition { kind, status: ConditionStatus::True, reason, message: message.into() }
+        Condition::of(kind, ConditionStatus::True, reason, message.into())
     }
 
     /// A condition that does not hold.
     #[must_use]
     pub fn no(kind: ConditionType, reason: Reason, message: impl Into<Name>) -> Self {
-        Condition { kind, status: ConditionStatus::False, reason, message: message.into() }
+        Condition::of(kind, ConditionStatus::False, reason, message.into())
     }
 
     /// A condition of which nobody knows whether it holds.
     #[must_use]
     pub fn unknown(kind: ConditionType, reason: Reason, message: impl Into<Name>) -> Self {
-        Condition { kind, status: ConditionStatus::Unknown, reason, message: message.into() }
+        Condition::of(kind, ConditionStatus::Unknown, reason, message.into())
+    }
+
+    /// The message may hold what users wrote as it is: here it comes to be [`plain`](crate::plain).
+    fn of(kind: ConditionType, status: ConditionStatus, reason: Reason, message: Name) -> Self {
+        Condition { kind, status, reason, message: plain_name(message) }
     }
 }
 

@@ -11,6 +11,10 @@ use tidegate_model::{
 
 /// Bounds of the API.
 const MAX_TARGETS: usize = 16;
+
+/// How many targets are read.
+const READ_TARGETS: usize = 256;
+
 const MAX_AUTHORITIES: usize = 8;
 const MAX_NAMES: usize = 5;
 const MAX_OPTIONS: usize = 16;
@@ -23,7 +27,7 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
     let metadata = Metadata::read(key, root, report);
     let spec = root.field("spec");
     spec.is_required_object(report);
-    let targets = targets(key, &spec.field("targetRefs"), report);
+    let targets = targets(key, &spec, report);
     let validation = spec.field("validation");
     validation.is_required_object(report);
     let hostname = hostname(&validation.field("hostname"), report);
@@ -51,17 +55,42 @@ fn group_kind(item: &Node<'_>, report: &mut Report) -> Option<GroupKind> {
 }
 
 /// The targets that are Services. Whether a Service has a port of the name is not known here.
-fn targets(key: &ObjectKey, list: &Node<'_>, report: &mut Report) -> Vec<PolicyTarget> {
-    if list.demand(report) && list.items(MAX_TARGETS, report).next().is_none() {
-        report.invalid(list, "must not be empty; add a Service");
+fn targets(key: &ObjectKey, spec: &Node<'_>, report: &mut Report) -> Vec<PolicyTarget> {
+    let (list, single) = (spec.field("targetRefs"), spec.field("targetRef"));
+    if single.is_present() {
+        report.invalid(&single, "is of a version that is no more; write it as an entry of targetRefs, which is a list");
+    } else if list.demand(report) && list.items(MAX_TARGETS, report).next().is_none() {
+        report.invalid(&list, "must not be empty; add a Service");
     }
+    // More than are allowed: what is too much must not be reached in plaintext for that.
+    let items = list.items(READ_TARGETS, &mut Report::default());
+    let of_lists = read_targets(key, items, report);
+    // Written as if there were one alone.
+    let alone = [list, single].into_iter().filter(|node| node.is_object(&mut Report::default()));
+    of_lists.into_iter().chain(alone.filter_map(|node| meant(key, &node, None))).collect()
+}
+
+/// What an entry is about, or could be: a Service unless it clearly says something else. It is nothing that an API server
+/// would take where group or kind are missing, and closes what it may have meant.
+fn meant(key: &ObjectKey, item: &Node<'_>, port: Option<Name>) -> Option<PolicyTarget> {
+    let ignored = &mut Report::default();
+    let is =
+        |field: &str, wanted: &str| item.field(field).text(&mut Report::default()).is_none_or(|text| text == wanted);
+    let name = item.field("name").name(&REF_NAME, ignored)?;
+    let service = NamespacedName::new(key.name.namespace(), &name);
+    let is_service = is("group", Kind::Service.group()) && is("kind", Kind::Service.as_str());
+    is_service.then(|| PolicyTarget { field: item.path().into(), service, port })
+}
+
+fn read_targets<'i>(key: &ObjectKey, items: impl Iterator<Item = Node<'i>>, report: &mut Report) -> Vec<PolicyTarget> {
     let mut seen: Vec<(GroupKind, Name, Option<Name>)> = Vec::new();
     let mut targets = Vec::new();
-    for item in list.items(MAX_TARGETS, report) {
+    for item in items {
         let group_kind = group_kind(&item, report);
         let name = item.field("name").required_name(&REF_NAME, report);
         let section = item.field("sectionName");
         let port = section.name(&SECTION_NAME, report);
+        targets.extend(meant(key, &item, port.clone()));
         let (Some(group_kind), Some(name)) = (group_kind, name) else { continue };
         for (_, _, other) in seen.iter().filter(|(kind, other, _)| *kind == group_kind && *other == name) {
             match (other, &port) {
@@ -74,10 +103,7 @@ fn targets(key: &ObjectKey, list: &Node<'_>, report: &mut Report) -> Vec<PolicyT
                 }
             }
         }
-        if group_kind.is(Kind::Service) {
-            targets
-                .push(PolicyTarget { service: NamespacedName::new(key.name.namespace(), &name), port: port.clone() });
-        } else {
+        if !group_kind.is(Kind::Service) {
             let message = format!("{group_kind} cannot be reached over TLS and this is ignored; use a Service");
             report.remark(Finding::new(Reason::UnsupportedValue, &item.path(), message));
         }

@@ -7,9 +7,13 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidegate_model::{BUNDLE_ENTRY, BundleFact, Fact, Finding, Millis, Name, ObjectKey, Reason, rfc3339};
+use tidegate_model::{
+    BUNDLE_ENTRY, BUNDLE_KEY_MARK, BundleFact, Fact, Finding, Millis, Name, ObjectKey, Reason, rfc3339,
+};
+use x509_parser::certificate::X509Certificate;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::Pem;
+use x509_parser::x509::X509Version;
 
 /// Certificates of one bundle. What browsers trust are some 150.
 const MAX_CERTIFICATES: usize = 1000;
@@ -32,8 +36,22 @@ pub(crate) fn normalized(key: &ObjectKey, root: &Node<'_>, report: &mut Report) 
         }
     };
     let field = if plain.is_present() { plain.path() } else { encoded.path() };
+    if holds_key(plain.text(report), encoded.text(report)) {
+        let message =
+            "holds a private key, which whoever may read ConfigMaps may read; take it out, and make a new one";
+        report.remark(Finding::new(Reason::InvalidCACertificateRef, &field, message));
+    }
     match read {
-        Ok(bundle) => ending(key, &field, bundle),
+        Ok(bundle) => {
+            if let Some(number) = bundle.of_no_authority {
+                let message = format!(
+                    "certificate number {number} is that of no CA, so that nothing can be checked by it; put in the \
+                     certificate of the CA that signed it"
+                );
+                report.remark(Finding::new(Reason::InvalidCACertificateRef, &field, message));
+            }
+            ending(key, &field, bundle)
+        }
         Err(problem) => {
             report.remark(Finding::new(Reason::InvalidCACertificateRef, &field, problem.as_str()));
             plain_fact(key, Err(format!("{BUNDLE_ENTRY} {problem}").into()))
@@ -51,10 +69,27 @@ struct Bundle {
     pem: String,
     /// Which of them ends first, counted from 1, and when, in seconds since the Unix epoch.
     first_end: (usize, i64),
+    /// The first one by which no other can be checked.
+    of_no_authority: Option<usize>,
+}
+
+/// Whether a private key stands beside the certificates, or stood there before a source took it out.
+fn holds_key(plain: Option<&str>, encoded: Option<&str>) -> bool {
+    let holds = |text: &str| text.contains("PRIVATE KEY-----") || text.contains(BUNDLE_KEY_MARK);
+    plain.is_some_and(holds)
+        || encoded.and_then(|text| decode(text).ok()).is_some_and(|bytes| holds(&String::from_utf8_lossy(&bytes)))
+}
+
+/// Whether a certificate says that it can sign nothing: it is no CA's, and not at least its own.
+fn is_of_no_authority(certificate: &X509Certificate<'_>) -> bool {
+    certificate.version() == X509Version::V3
+        && !certificate.is_ca()
+        && certificate.issuer().as_raw() != certificate.subject().as_raw()
 }
 
 fn authorities(text: &[u8]) -> Result<Bundle, String> {
     let (mut seen, mut pem, mut first_end) = (BTreeSet::new(), String::new(), None);
+    let mut of_no_authority = None;
     let mut number = 0;
     for block in Pem::iter_from_buffer(text) {
         let advice = "put certificates in as -----BEGIN CERTIFICATE-----";
@@ -76,12 +111,15 @@ fn authorities(text: &[u8]) -> Result<Bundle, String> {
         if first_end.is_none_or(|(_, first)| end < first) {
             first_end = Some((number, end));
         }
+        if is_of_no_authority(&parsed) {
+            of_no_authority = of_no_authority.or(Some(number));
+        }
         if seen.insert(block.contents.clone()) {
             pem.push_str(&encode(&block.contents));
         }
     }
     let first_end = first_end.ok_or("holds no certificate; put one in as -----BEGIN CERTIFICATE-----")?;
-    Ok(Bundle { pem, first_end })
+    Ok(Bundle { pem, first_end, of_no_authority })
 }
 
 /// PEM with lines of 64 characters.

@@ -91,7 +91,7 @@ fn addresses(list: &Node<'_>, report: &mut Report) -> Vec<AddressFact> {
 fn address_value(field: &Node<'_>, kind: &str, value: &str, report: &mut Report) {
     match kind {
         "IPAddress" if !is_ip(value) => {
-            report.invalid(field, format!("{} is no IP address; correct it or use the type Hostname", quote(value)));
+            report.invalid(field, format!("{} is no IP address; correct it", quote(value)));
         }
         "Hostname" => {
             if let Err(message) = HOSTNAME.check(value) {

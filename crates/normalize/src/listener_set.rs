@@ -37,7 +37,7 @@ fn gateway(key: &ObjectKey, parent: &Node<'_>, report: &mut Report) -> Option<Na
     let named = GroupKind { group, kind };
     if !named.is(Kind::Gateway) {
         let message = format!("{named} is no parent of a ListenerSet, which is not served; name a Gateway");
-        report.remark(Finding::new(Reason::UnsupportedValue, &parent.field("kind").path(), message));
+        report.remark(Finding::new(Reason::NoMatchingParent, &parent.field("kind").path(), message));
         return None;
     }
     Some(NamespacedName::new(namespace.as_deref().unwrap_or(key.name.namespace()), &name))

@@ -279,14 +279,10 @@ fn type_of(value: &Value) -> &'static str {
 /// A name that a user made up as a path shows it: on one line, and not longer than any name that is allowed.
 pub(crate) fn plain(name: &str) -> Cow<'_, str> {
     const SHOWN: usize = 320;
-    let cut = name.char_indices().nth(SHOWN).map(|(end, _)| end);
-    if cut.is_none() && !name.contains(char::is_control) {
-        return Cow::Borrowed(name);
+    match name.char_indices().nth(SHOWN) {
+        Some((end, _)) => Cow::Owned(format!("{}...", tidegate_model::plain(&name[..end]))),
+        None => tidegate_model::plain(name),
     }
-    let dots = if cut.is_some() { "..." } else { "" };
-    let start = &name[..cut.unwrap_or(name.len())];
-    let escaped = start.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() });
-    Cow::Owned(escaped.chain([dots.to_owned()]).collect())
 }
 
 /// A text as a message shows it: quoted, on one line, and not longer than a line.

@@ -202,7 +202,7 @@ pub(crate) const ADDRESS_TYPE: TextRule = TextRule {
     max: 253,
     holds: |text| matches!(text, "IPAddress" | "Hostname" | "NamedAddress") || is_domain_path(text),
     what: "an address type",
-    advice: "use IPAddress or Hostname",
+    advice: "use IPAddress",
 };
 
 /// A key of a label or annotation: an optional domain and '/', then a name.

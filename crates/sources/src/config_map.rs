@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use tidegate_model::BUNDLE_ENTRY;
+use tidegate_model::{BUNDLE_ENTRY, BUNDLE_KEY_MARK};
 
 /// Takes everything out of a ConfigMap, as a file or an API server has it, but the entry [`BUNDLE_ENTRY`] of `data` or
 /// `binaryData`.
@@ -40,11 +40,43 @@ pub fn keep_bundle(body: &mut Value) -> Result<(), Refusal> {
     }
     for (field, mut entries) in [("data", data), ("binaryData", binary)] {
         if let Some(bundle) = entries.remove(BUNDLE_ENTRY) {
+            let bundle = if field == "data" { without_keys(&bundle) } else { encoded_without_keys(bundle) };
             let kept = Map::from_iter([(BUNDLE_ENTRY.to_owned(), Value::from(bundle))]);
             fields.insert(field.to_owned(), kept.into());
         }
     }
     Ok(())
+}
+
+/// A bundle without private keys: somebody put them beside the certificates, and they go no further than this. A mark
+/// stands in their place.
+fn without_keys(text: &str) -> String {
+    let mut kept = String::new();
+    let mut within = false;
+    for line in text.split_inclusive('\n') {
+        let begins = line.contains("-----BEGIN ");
+        let key = line.contains("PRIVATE KEY-----");
+        if begins && key {
+            kept.push_str(BUNDLE_KEY_MARK);
+            kept.push('\n');
+        }
+        within = if begins { key } else { within };
+        if !within {
+            kept.push_str(line);
+        }
+        within &= !line.contains("-----END ");
+    }
+    kept
+}
+
+/// The same for one in base64, which was decoded before without an error.
+fn encoded_without_keys(encoded: String) -> String {
+    let plain: String = encoded.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+    let decoded = BASE64_STANDARD.decode(plain).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    match decoded {
+        Some(text) if text.contains("PRIVATE KEY-----") => BASE64_STANDARD.encode(without_keys(&text)),
+        Some(_) | None => encoded,
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +101,26 @@ mod tests {
         let mut binary = config_map(&json!(null), &json!({"ca.crt": "cGVt"}));
         assert_eq!(keep_bundle(&mut binary), Ok(()));
         assert_eq!(binary["binaryData"], json!({"ca.crt": "cGVt"}));
+    }
+
+    #[test]
+    fn a_private_key_beside_the_certificates_goes_no_further() {
+        let key = "-----BEGIN EC PRIVATE KEY-----\npassword\n-----END EC PRIVATE KEY-----\n";
+        for (text, left) in [
+            (format!("a\n{key}b\n"), format!("a\n{BUNDLE_KEY_MARK}\nb\n")),
+            ("-----BEGIN PRIVATE KEY-----\npassword".to_owned(), format!("{BUNDLE_KEY_MARK}\n")),
+            (
+                format!("-----BEGIN PRIVATE KEY-----\npassword\n{key}-----BEGIN CERTIFICATE-----\nb"),
+                format!("{BUNDLE_KEY_MARK}\n{BUNDLE_KEY_MARK}\n-----BEGIN CERTIFICATE-----\nb"),
+            ),
+        ] {
+            let mut body = config_map(&json!({"ca.crt": text}), &json!(null));
+            assert_eq!(keep_bundle(&mut body), Ok(()));
+            assert_eq!(body["data"]["ca.crt"], left);
+            let mut body = config_map(&json!(null), &json!({"ca.crt": BASE64_STANDARD.encode(text)}));
+            assert_eq!(keep_bundle(&mut body), Ok(()));
+            assert_eq!(body["binaryData"]["ca.crt"], BASE64_STANDARD.encode(left));
+        }
     }
 
     #[test]

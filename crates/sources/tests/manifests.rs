@@ -130,7 +130,7 @@ fn a_file_that_breaks_changes_and_removes_nothing() {
         (service("a", 2) + "kind: [", "f.yaml:10:7: "),
         (
             service("a", 2) + "kind: Service\n",
-            "f.yaml:9:1: apiVersion is missing; its 2 objects stay as they were before",
+            "f.yaml:9:1: apiVersion is missing; add it; its 2 objects stay as they were before",
         ),
         (String::new(), "f.yaml: the file is empty; its 2 objects stay as they were before; delete the file"),
         (" \n\n".to_owned(), "f.yaml: the file is empty"),
@@ -303,6 +303,33 @@ fn an_object_that_an_api_server_would_refuse_changes_nothing_and_is_named() {
     }
     assert_eq!(directory.look(&[("f.yaml", both(5, 4))]).len(), 2);
     assert_eq!(directory.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn what_guards_something_counts_at_the_first_look_even_if_it_is_refused() {
+    let manifests = Manifests::with_admission(Some(refuse_port_zero));
+    let mut directory = Directory { manifests, ..Directory::default() };
+    let policy = |version: &str, port: u16| {
+        let head = format!("apiVersion: gateway.networking.k8s.io/{version}\nkind: BackendTLSPolicy\n");
+        format!("{head}metadata: {{ name: tls, namespace: shop }}\nspec: {{ port: {port} }}\n---\n")
+    };
+    let first = directory.look(&[("f.yaml", Some(policy("v1", 0) + &service("a", 0)))]);
+    assert_eq!(first[0], "apply BackendTLSPolicy shop/tls 0 generation 1");
+    assert!(first[1].starts_with("synced"), "{first:?}");
+    assert!(directory.problems()[0].contains("closed until then"), "{:?}", directory.problems());
+    assert!(!directory.problems()[1].contains("closed"), "{:?}", directory.problems());
+    // Later there is something that goes on.
+    assert_eq!(
+        directory.look(&[("f.yaml", whole(&policy("v1", 1)))]),
+        ["apply BackendTLSPolicy shop/tls 1 generation 2"]
+    );
+    assert_eq!(directory.look(&[("f.yaml", whole(&policy("v1", 0)))]), [""; 0]);
+    assert_eq!(directory.look(&[("g.yaml", whole(&policy("v1", 0).replace("tls", "new")))]), [""; 0]);
+
+    let mut directory = Directory::default();
+    let first = directory.look(&[("f.yaml", whole(&policy("v1alpha3", 1)))]);
+    assert_eq!(first[0], "apply BackendTLSPolicy shop/tls 1 generation 1");
+    assert!(directory.problems()[0].contains("write apiVersion: gateway.networking.k8s.io/v1"));
 }
 
 proptest! {

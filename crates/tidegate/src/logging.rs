@@ -2,9 +2,15 @@
 //! sealed epoch.
 
 use clap::ValueEnum;
+use std::fmt;
 use std::io::IsTerminal;
+use tidegate_model::plain;
+use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 /// The environment variable that says what is logged.
 pub const VARIABLE: &str = "TIDEGATE_LOG";
@@ -28,6 +34,20 @@ fn directives(text: &str) -> String {
     }
 }
 
+/// The fields of a line for people. Whatever users wrote stays on its line, be it a name in a manifest or that of a file; the
+/// other form is JSON, which says it by itself.
+fn fields() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
+    let write = |writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug| {
+        let value = format!("{value:?}");
+        match (field.name(), writer.has_ansi_escapes()) {
+            ("message", _) => write!(writer, "{}", plain(&value)),
+            (name, false) => write!(writer, "{name}={}", plain(&value)),
+            (name, true) => write!(writer, "\u{1b}[3m{name}\u{1b}[0m={}", plain(&value)),
+        }
+    };
+    debug_fn(write).delimited(" ")
+}
+
 /// Starts logging; the first call counts. Panics are logged as errors from then on.
 ///
 /// # Errors
@@ -41,7 +61,7 @@ pub fn start(format: LogFormat) -> Result<(), String> {
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second start in one process (tests) keeps the first subscriber.
     let _started = match format {
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Text => builder.fmt_fields(fields()).with_ansi(std::io::stderr().is_terminal()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
     std::panic::set_hook(Box::new(|panic| {
@@ -55,6 +75,39 @@ pub fn start(format: LogFormat) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Arc, Mutex};
+
+    /// What is written, for tests.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_a_user_wrote_stays_on_its_line() {
+        let written = Written::default();
+        let writer = written.clone();
+        let builder =
+            tracing_subscriber::fmt().fmt_fields(fields()).with_ansi(false).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(builder.finish(), || {
+            tracing::warn!(object = %"a\n2026 INFO forged", quoted = "b\nc", count = 1, "{}", "message\u{1b}[2J\nof two");
+        });
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert!(
+            text.trim_end().ends_with(r#"message\u{1b}[2J\nof two object=a\n2026 INFO forged quoted="b\nc" count=1"#),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
 
     #[test]
     fn a_bare_level_is_about_this_program_alone() {

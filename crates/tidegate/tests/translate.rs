@@ -55,7 +55,13 @@ spec:
 
 #[test]
 fn the_examples_have_no_error_and_one_document_a_gateway() {
-    for (name, gateway, clusters) in [("minimal", "default/minimal", 1), ("shop", "shop/edge", 3)] {
+    for (name, gateway, clusters) in [
+        ("minimal", "default/minimal", 1),
+        ("shop", "shop/edge", 3),
+        ("streams", "default/streams", 3),
+        ("listener-sets", "infra/public", 2),
+        ("backend-tls", "default/backend-tls", 1),
+    ] {
         let (code, out, err) = translate(&example(name), &[]);
         assert_eq!(code, Some(0), "{err}");
         assert!(err.contains("1 Gateway served, no errors"), "{err}");
@@ -240,6 +246,206 @@ metadata: { name: cart, namespace: shop }
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(out.contains("note  Gateway shop/foreign") && out.contains("belongs to another controller"), "{out}");
     assert!(err.contains("not read: apps/v1 Deployment"), "{err}");
+}
+
+const SHOP: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: { name: cart, namespace: shop }
+spec:
+  parentRefs: [{ name: web }]
+  rules: [{ backendRefs: [{ name: cart, port: 80 }] }]
+---
+apiVersion: v1
+kind: Service
+metadata: { name: cart, namespace: shop }
+spec: { ports: [{ name: http, port: 80 }] }
+";
+
+#[test]
+fn a_gateway_that_serves_nothing_is_not_counted_as_served() {
+    let gateway = GATEWAY.replace("spec:", "spec:\n  addresses: [{ type: Hostname, value: a.example }]");
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", &gateway)]);
+    let (code, out, err) = translate(dir.path(), &["--status"]);
+    assert!(code == Some(1) && out.contains("use the type IPAddress"), "{out}{err}");
+    assert!(err.contains("no Gateways served"), "{err}");
+    let unknown = gateway.replace("type: Hostname", "type: example.com/own");
+    let (_, out, _) = translate(directory(&[("a.yaml", CLASS), ("b.yaml", &unknown)]).path(), &["--status"]);
+    assert!(out.contains("type example.com/own is not supported; use IPAddress\n"), "{out}");
+}
+
+#[test]
+fn a_validation_of_clients_without_a_listener_of_tls_is_told() {
+    let ca = "{ caCertificateRefs: [{ group: \"\", kind: ConfigMap, name: ca }] }";
+    let frontend =
+        format!("{{ default: {{ validation: {ca} }}, perPort: [{{ port: 8443, tls: {{ validation: {ca} }} }}] }}");
+    let gateway = GATEWAY.replace("spec:", &format!("spec:\n  tls: {{ frontend: {frontend} }}"));
+    let (code, out, err) = translate(directory(&[("a.yaml", CLASS), ("b.yaml", &gateway)]).path(), &["--status"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(
+        out.contains("spec.tls.frontend.default.validation: validates nobody, for no listener that it is for"),
+        "{out}"
+    );
+    assert!(
+        out.contains("spec.tls.frontend.perPort[0].tls.validation: validates nobody, for no listener on port 8443"),
+        "{out}"
+    );
+    let https = "port: 8443, protocol: HTTPS, tls: { certificateRefs: [{ name: a }] }";
+    let gateway = gateway.replace("port: 8080, protocol: HTTP", https);
+    let (_, out, _) = translate(directory(&[("a.yaml", CLASS), ("b.yaml", &gateway)]).path(), &["--status"]);
+    assert!(
+        out.contains("default.validation: validates nobody") && !out.contains("perPort[0].tls.validation: validates"),
+        "{out}"
+    );
+}
+
+#[test]
+fn what_was_refused_is_not_merely_missing() {
+    let gateway = GATEWAY.replace("port: 8080", "port: 0");
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", &gateway), ("c.yaml", SHOP)]);
+    for more in [&["--status"][..], &[]] {
+        let (code, out, err) = translate(dir.path(), more);
+        let told = format!("{out}{err}");
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains("there is no Gateway shop/web of a class of this controller; create it"), "{told}");
+        assert!(told.contains("the manifest of Gateway shop/web was refused: "), "{told}");
+    }
+    let refused = SHOP.replace("name: http, port: 80", "name: http, port: 0");
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", &refused)]);
+    let (_, out, _) = translate(dir.path(), &["--status"]);
+    assert!(out.contains("Service shop/cart does not exist; create it, or correct the name"), "{out}");
+    assert!(out.contains("the manifest of Service shop/cart was refused: "), "{out}");
+}
+
+#[test]
+fn a_listener_set_of_something_else_is_an_error() {
+    let set = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: { name: more, namespace: shop }
+spec:
+  parentRef: { group: \"\", kind: Service, name: web }
+  listeners: [{ name: own, port: 8080, protocol: HTTP, hostname: own.example }]
+";
+    let (code, out, err) =
+        translate(directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", set)]).path(), &["--status"]);
+    assert!(code == Some(1) && out.contains("ERROR ListenerSet shop/more"), "{out}{err}");
+    assert!(out.contains("spec.parentRef.kind: Service is no parent of a ListenerSet"), "{out}");
+}
+
+#[test]
+fn many_conflicts_of_one_object_are_summed_up() {
+    let listener =
+        |number: u32| format!("  - {{ name: l{number}, port: 8080, protocol: HTTP, hostname: a.example }}\n");
+    let listeners: String = (0..64).map(listener).collect();
+    let head = GATEWAY.split("  listeners").next().unwrap();
+    let gateway = format!("{head}  listeners:\n{listeners}");
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", &gateway)]);
+    let (code, out, err) = translate(dir.path(), &["--status"]);
+    assert!(code == Some(1) && out.contains("and 63 more with the same conditions"), "{out}{err}");
+    assert!(out.lines().count() < 30, "{out}");
+    let missing: Vec<String> = (0..12).map(|number| format!("{{ name: a{number}, port: 80 }}")).collect();
+    let route = SHOP.replace("{ name: cart, port: 80 }", &missing.join(", "));
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", &route)]);
+    let (_, out, _) = translate(dir.path(), &["--status"]);
+    assert!(out.contains("and 7 more\n") && out.contains("and 2 more (BackendNotFound)"), "{out}");
+}
+
+#[test]
+fn a_target_that_no_route_leads_to_is_named() {
+    let policy = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: { name: tls, namespace: shop }
+spec:
+  targetRefs:
+  - { group: example.com, kind: Other, name: cart }
+  - { group: \"\", kind: Service, name: cart, sectionName: https }
+  - { group: \"\", kind: Service, name: crat }
+  - { group: \"\", kind: Service, name: crat2, sectionName: https }
+  validation: { hostname: a.example, wellKnownCACertificates: System }
+";
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", SHOP), ("d.yaml", policy)]);
+    let (code, out, err) = translate(dir.path(), &["--status"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    for said in [
+        "spec.targetRefs[0]: example.com/Other cannot be reached over TLS",
+        "spec.targetRefs[1]: no route leads to a port https of Service shop/cart, but to \"http\"; correct sectionName",
+        "spec.targetRefs[2]: no route of a Gateway of this controller leads to Service shop/crat; correct its name",
+        "spec.targetRefs[3]: no route of a Gateway of this controller leads to port https of Service shop/crat2; correct",
+    ] {
+        assert!(out.contains(said), "{said} is missing in\n{out}");
+    }
+}
+
+#[test]
+fn a_policy_that_is_refused_closes_its_service_at_a_start() {
+    // The group of the target is missing, and so is all validation.
+    let policy = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: { name: tls, namespace: shop }
+spec: { targetRefs: [{ kind: Service, name: cart }] }
+";
+    let plain = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", SHOP)]);
+    assert!(translate(plain.path(), &["--type", "cluster"]).1.contains("shop/cart"));
+    for policy in [policy.to_owned(), policy.replace("k8s.io/v1", "k8s.io/v1alpha3")] {
+        let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c.yaml", SHOP), ("d.yaml", &policy)]);
+        let (code, out, err) = translate(dir.path(), &["--type", "cluster"]);
+        assert!(code == Some(1) && !out.contains("shop/cart"), "{out}{err}");
+        let (code, out, _) = translate(dir.path(), &["--status"]);
+        assert!(code == Some(1) && out.contains("spec.targetRefs[0].group"), "{out}");
+        assert!(out.contains("closed until then"), "{out}");
+    }
+}
+
+#[test]
+fn no_name_in_a_manifest_forges_a_line() {
+    let forged = "\"a\\nERROR forged\\u001b[2J\"";
+    let manifests = format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{ name: cart, namespace: shop }}
+spec:
+  parentRefs: [{{ name: web }}, {{ name: {forged} }}, {{ name: web2, sectionName: a.b }}]
+  rules: [{{ backendRefs: [{{ name: {forged}, port: 80 }}] }}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{ name: web2, namespace: shop }}
+spec:
+  gatewayClassName: {forged}
+  listeners: [{{ name: http, port: 8080, protocol: HTTP }}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{ name: web3, namespace: shop }}
+spec:
+  gatewayClassName: tidegate
+  tls: {{ frontend: {{ default: {{ validation: {{ caCertificateRefs: [{{ group: \"\", kind: ConfigMap, name: {forged} }}] }} }} }} }}
+  listeners:
+  - {{ name: http, port: 8443, protocol: HTTPS, tls: {{ certificateRefs: [{{ name: {forged} }}] }} }}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {{ name: tls, namespace: shop }}
+spec:
+  targetRefs: [{{ group: \"\", kind: Service, name: {forged} }}]
+  validation: {{ hostname: a.example, caCertificateRefs: [{{ group: \"\", kind: ConfigMap, name: {forged} }}] }}
+"
+    );
+    let dir = directory(&[("a.yaml", CLASS), ("b.yaml", GATEWAY), ("c\nERROR d.yaml", &manifests)]);
+    for more in [&["--status"][..], &[], &["--status", "-o", "yaml"]] {
+        let (code, out, err) = translate(dir.path(), more);
+        assert_eq!(code, Some(1), "{out}{err}");
+        let told = format!("{out}\n{err}");
+        assert!(
+            !told.lines().any(|line| line.starts_with("ERROR forged") || line.starts_with("ERROR d.yaml")),
+            "{told}"
+        );
+        assert!(!told.chars().any(|c| c.is_control() && c != '\n'), "{told}");
+    }
 }
 
 #[test]

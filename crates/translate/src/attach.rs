@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate_model::{Hostname, ListenerKey, Name, NamespacedName, ObjectKey, ParentFact, Reason, RouteFact, RouteKey};
 
+/// Listeners that a message names.
+const MAX_KNOWN: usize = 4;
+
 /// A route's wish to attach to one parent: the part of the route that attachment looks at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct ParentAsk {
@@ -34,6 +37,8 @@ pub(crate) struct Attachment {
     pub(crate) gateway: NamespacedName,
     /// `metadata.creationTimestamp` of the route.
     pub(crate) created: i64,
+    /// The hostnames of a route of streams as they are written, for its precedence; of other routes none.
+    pub(crate) written: Arc<[Hostname]>,
     pub(crate) outcome: Outcome,
 }
 
@@ -80,6 +85,13 @@ pub(crate) fn asks(route: &RouteFact) -> Vec<ParentAsk> {
         .collect()
 }
 
+impl ParentAsk {
+    /// What of the hostnames the attachment keeps.
+    pub(crate) fn written(&self) -> Arc<[Hostname]> {
+        if self.route.kind.is_stream() { self.hostnames.clone() } else { Arc::default() }
+    }
+}
+
 /// Every wish towards a Gateway of ours or a ListenerSet of one, answered. Each sees its parent's own listeners alone.
 pub(crate) fn attachments<'s>(
     asks: Rows<'s, (Name, ParentAsk)>,
@@ -94,6 +106,7 @@ pub(crate) fn attachments<'s>(
                 index: ask.index,
                 gateway: gateway.clone(),
                 created: ask.created,
+                written: ask.written(),
                 outcome: attach(ask, labels.as_deref(), own),
             };
             Some((ask.route.clone(), attachment))
@@ -124,15 +137,20 @@ pub(crate) fn attach(ask: &ParentAsk, labels: Option<&BTreeMap<Name, Name>>, lis
     if !bindings.is_empty() {
         return Outcome::Bound(bindings);
     }
-    refusal(ask, any_named, any_allowed)
+    refusal(ask, listeners, any_named, any_allowed)
 }
 
-fn refusal(ask: &ParentAsk, any_named: bool, any_allowed: bool) -> Outcome {
+fn refusal(ask: &ParentAsk, listeners: &[ListenerState], any_named: bool, any_allowed: bool) -> Outcome {
     let parent = &ask.key;
     if !any_named {
         let section = ask.parent.section.as_ref().map(|s| format!(" named {s}")).unwrap_or_default();
         let port = ask.parent.port.map(|p| format!(" on port {p}")).unwrap_or_default();
-        let message = format!("{parent} has no listener{section}{port}");
+        let known = listeners.iter().map(|listener| format!("{} on port {}", listener.key.name, listener.port));
+        let known = known.take(MAX_KNOWN).collect::<Vec<_>>().join(", ");
+        let known = if known.is_empty() { "none".to_owned() } else { known };
+        let more = listeners.len().saturating_sub(MAX_KNOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let message = format!("{parent} has no listener{section}{port}; it has {known}{more}: correct the reference");
         return Outcome::Refused(Reason::NoMatchingParent, message.into());
     }
     if !any_allowed {
@@ -144,7 +162,7 @@ fn refusal(ask: &ParentAsk, any_named: bool, any_allowed: bool) -> Outcome {
         return Outcome::Refused(Reason::NotAllowedByListeners, message.into());
     }
     let hosts = ask.hostnames.iter().map(Hostname::as_str).collect::<Vec<_>>().join(", ");
-    let message = format!("no listener of {parent} has a hostname in common with {hosts}");
+    let message = format!("no listener of {parent} has a hostname in common with {hosts}; change those of one of them");
     Outcome::Refused(Reason::NoMatchingListenerHostname, message.into())
 }
 
@@ -262,6 +280,10 @@ mod tests {
             expressions: Vec::new(),
         };
         let listeners = [listener("web", 80, "", AllowedNamespaces::Selector(selector))];
+        assert!(matches!(
+            attach(&ask("shop", None, None, &["a.com"]), Some(&BTreeMap::new()), &listeners),
+            Outcome::Refused(..)
+        ));
         assert!(outcome(&ask("shop", None, None, &["a.com"]), &listeners).is_ok());
         assert_eq!(outcome(&ask("shop2", None, None, &["a.com"]), &listeners), Err(Reason::NotAllowedByListeners));
     }

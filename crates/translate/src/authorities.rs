@@ -3,6 +3,7 @@
 use crate::edges::Edges;
 use crate::gateways::Candidate;
 use crate::lookup::{Rows, lookup};
+use crate::references::{Ask, not_permitted};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tidegate_model::{BundleFact, CertificateRef, Kind, Name, NamespacedName, Reason};
@@ -46,26 +47,22 @@ pub(crate) fn resolutions<'s>(
     by_bundle.arrange_by_key_named("CA asks by ConfigMap").join_core(
         states.arrange_by_key_named("CA certificates"),
         |_bundle, (ask, permitted), bundle| {
-            let resolution = resolve(&ask.target, *permitted, bundle.as_deref());
+            let resolution = resolve(ask, *permitted, bundle.as_deref());
             Some((ask.gateway.clone(), (ask.target.clone(), resolution)))
         },
     )
 }
 
 /// What a reference leads to. A missing permission is told before anything that would tell what exists there.
-pub(crate) fn resolve(target: &CertificateRef, permitted: bool, bundle: Option<&BundleFact>) -> Resolution {
+pub(crate) fn resolve(ask: &AuthorityAsk, permitted: bool, bundle: Option<&BundleFact>) -> Resolution {
     let failed = |reason, message: String| Resolution::Failed(reason, message.into());
-    let CertificateRef { group_kind, name } = target;
+    let CertificateRef { group_kind, name } = &ask.target;
     if !group_kind.is(Kind::ConfigMap) {
         let message = format!("{group_kind} {name} is not a kind of CA certificates; use a ConfigMap");
         return failed(Reason::InvalidCACertificateKind, message);
     }
     if !permitted {
-        let message = format!(
-            "ConfigMap {name} is in another namespace; a ReferenceGrant in namespace {} must permit it",
-            name.namespace()
-        );
-        return failed(Reason::RefNotPermitted, message);
+        return failed(Reason::RefNotPermitted, not_permitted(&Ask::Authority(ask.clone())));
     }
     match held(name, bundle) {
         Ok(authorities) => Resolution::Found(authorities.clone()),
@@ -76,7 +73,7 @@ pub(crate) fn resolve(target: &CertificateRef, permitted: bool, bundle: Option<&
 /// The CA certificates of a ConfigMap, or why there are none.
 pub(crate) fn held<'b>(name: &NamespacedName, bundle: Option<&'b BundleFact>) -> Result<&'b Name, String> {
     match bundle.map(|bundle| &bundle.authorities) {
-        None => Err(format!("ConfigMap {name} does not exist; create it")),
+        None => Err(format!("ConfigMap {name} does not exist; create it, or correct the name")),
         Some(Err(problem)) => Err(format!("ConfigMap {name}: {problem}")),
         Some(Ok(authorities)) => Ok(authorities),
     }

@@ -4,6 +4,7 @@ use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
 use crate::names::{Backend, ClusterKey};
 use crate::policies::{self, Holding, Security};
+use crate::references::{Ask, not_permitted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -119,28 +120,28 @@ pub(crate) fn resolve(ask: &BackendAsk, permitted: bool, state: &ServiceState) -
         return failed(Reason::InvalidKind, format!("{group_kind} {name} is not a kind of backend; use a Service"));
     }
     if !permitted {
-        let namespace = name.namespace();
-        return failed(
-            Reason::RefNotPermitted,
-            format!("Service {name} is in another namespace; a ReferenceGrant in namespace {namespace} must permit it"),
-        );
+        return failed(Reason::RefNotPermitted, not_permitted(&Ask::Backend(ask.clone())));
     }
     let Some(service) = &state.service else {
-        return failed(Reason::BackendNotFound, format!("Service {name} does not exist"));
+        return failed(
+            Reason::BackendNotFound,
+            format!("Service {name} does not exist; create it, or correct the name"),
+        );
     };
     if service.external_name.is_some() {
-        let message = format!("Service {name} is of type ExternalName, which is not supported as a backend");
+        let message = format!("Service {name} is of type ExternalName, which is no backend; use one with endpoints");
         return failed(Reason::BackendNotFound, message);
     }
     let Some(port) = port else {
-        return failed(Reason::BackendNotFound, format!("the reference to Service {name} names no port"));
+        return failed(Reason::BackendNotFound, format!("the reference to Service {name} names no port; add one"));
     };
     let transport = ask.route.kind.transport();
     match service.ports.iter().find(|p| p.port == *port && p.transport == transport) {
         None => {
             let known = service.ports.iter().map(|p| format!("{} {}", p.transport, p.port));
             let known = known.collect::<Vec<_>>().join(", ");
-            failed(Reason::BackendNotFound, format!("Service {name} has no {transport} port {port}; it has {known}"))
+            let known = if known.is_empty() { "it has none".to_owned() } else { format!("use one of {known}") };
+            failed(Reason::BackendNotFound, format!("Service {name} has no {transport} port {port}; {known}"))
         }
         Some(found) => {
             Resolution::Found(secured(service, found, spoken(ask.route.kind, found), state.holding.as_deref()))

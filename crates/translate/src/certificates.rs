@@ -2,6 +2,7 @@
 
 use crate::edges::Edges;
 use crate::lookup::{Rows, lookup};
+use crate::references::{Ask, not_permitted};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tidegate_model::{
@@ -73,28 +74,28 @@ pub(crate) fn resolutions<'s>(
     by_secret.arrange_by_key_named("certificate asks by secret").join_core(
         states.arrange_by_key_named("secrets"),
         |_secret, (ask, permitted), secret| {
-            let resolution = resolve(&ask.target, *permitted, secret.as_deref());
+            let resolution = resolve(ask, *permitted, secret.as_deref());
             Some((ask.clone(), resolution))
         },
     )
 }
 
 /// What a reference leads to. A missing permission is told before anything that would tell what exists there.
-pub(crate) fn resolve(target: &CertificateRef, permitted: bool, secret: Option<&SecretFact>) -> Resolution {
+pub(crate) fn resolve(ask: &CertificateAsk, permitted: bool, secret: Option<&SecretFact>) -> Resolution {
     let failed = |reason, message: String| Resolution::Failed(reason, message.into());
-    let CertificateRef { group_kind, name } = target;
+    let CertificateRef { group_kind, name } = &ask.target;
     if !group_kind.is(Kind::Secret) {
         let message = format!("{group_kind} {name} is not a kind of certificate; use a Secret");
         return failed(Reason::InvalidCertificateRef, message);
     }
     if !permitted {
-        let namespace = name.namespace();
-        let message =
-            format!("Secret {name} is in another namespace; a ReferenceGrant in namespace {namespace} must permit it");
-        return failed(Reason::RefNotPermitted, message);
+        return failed(Reason::RefNotPermitted, not_permitted(&Ask::Certificate(ask.clone())));
     }
     match secret.map(|secret| &secret.certificate) {
-        None => failed(Reason::InvalidCertificateRef, format!("Secret {name} does not exist; create it")),
+        None => failed(
+            Reason::InvalidCertificateRef,
+            format!("Secret {name} does not exist; create it, or correct the name"),
+        ),
         Some(Err(problem)) => failed(Reason::InvalidCertificateRef, format!("Secret {name}: {problem}")),
         Some(Ok(certificate)) => Resolution::Found(certificate.clone()),
     }

@@ -34,6 +34,9 @@ use parents::Common;
 pub(crate) use parents::ParentState;
 pub(crate) use rows::rows;
 
+/// Findings that one message names.
+const MAX_NAMED: usize = 5;
+
 /// A Gateway of ours, with the verdict on it and on its ListenerSets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct GatewayState {
@@ -229,11 +232,14 @@ fn resolve(
     let origin = origin(&gateway.name, client.as_ref());
     let addresses = Arc::new(addresses::addresses(gateway, terms));
     let common = Common { gateway, addresses, origin, found };
+    let of_sets = sets.iter().flat_map(|(set, _)| &set.listeners);
+    let idle = clients::idle(gateway, gateway.listeners.iter().chain(of_sets));
     let mut own = ParentState::of_gateway(&common, held.add(&gateway.listeners), |problems| {
         let none_valid = || problems.iter().all(Option::is_some).then(|| no_listener(gateway));
         refusal(gateway, class_accepted).or_else(none_valid)
     });
     own.client = client;
+    own.findings.extend(idle);
     sets.sort_by(|(a, _), (b, _)| (a.created, &a.name).cmp(&(b.created, &b.name)));
     let sets = sets.into_iter().map(|(set, labels)| {
         let refused = parents::refusal(set, gateway, own.refused.is_none(), labels.as_deref());
@@ -270,18 +276,24 @@ fn refusal(gateway: &GatewayFact, class_accepted: bool) -> Option<(Reason, Name)
         return Some((first.reason, sentence(&gateway.findings)));
     }
     if !class_accepted {
-        return Some((Reason::Pending, format!("GatewayClass {} is not accepted", gateway.class).into()));
+        return Some((
+            Reason::Pending,
+            format!("GatewayClass {} is not accepted; its status says why", gateway.class).into(),
+        ));
     }
     if let Some(parameters) = &gateway.parameters {
         let message = format!("spec.infrastructure.parametersRef: {parameters} is not supported; remove it");
         return Some((Reason::InvalidParameters, message.into()));
     }
     let address = addresses::unsupported(gateway)?;
-    let message = format!("spec.addresses: type {} is not supported; use IPAddress or Hostname", address.kind);
+    let message = format!("spec.addresses: type {} is not supported; use IPAddress", address.kind);
     Some((Reason::UnsupportedAddress, message.into()))
 }
 
-/// Several findings as one message.
+/// Several findings as one message, which names the first few.
 pub(crate) fn sentence(findings: &[Finding]) -> Name {
-    findings.iter().map(Finding::to_string).collect::<Vec<_>>().join("; ").into()
+    let more = findings.len().saturating_sub(MAX_NAMED);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    let named = findings.iter().take(MAX_NAMED).map(Finding::to_string);
+    named.chain(more).collect::<Vec<_>>().join("; ").into()
 }

@@ -47,7 +47,8 @@ pub(crate) fn admits(
         AllowedNamespaces::All => true,
         AllowedNamespaces::None => false,
         AllowedNamespaces::Selector(selector) => match labels {
-            Some(labels) => selector.matches(labels),
+            // Without any they could not be read, and the selector may want one not to be there.
+            Some(labels) => !labels.is_empty() && selector.matches(labels),
             // An object in a namespace without an object of its own: only in files, where nobody writes Namespaces.
             None => selector.matches(&NamespaceFact::default_labels(&namespace.into())),
         },

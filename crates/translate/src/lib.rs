@@ -325,7 +325,7 @@ fn statuses<'s>(
     findings: Rows<'s, FindingRow>,
 ) -> Rows<'s, (ObjectKey, Arc<DerivedStatus>)> {
     let verdicts = verdicts.flat_map(|(gateway, verdict)| status::verdicts(&gateway, &verdict));
-    let lost = edges.carry("lost listeners to status", losses.map(rivals::not_attached));
+    let lost = edges.carry("lost listeners to status", losses.flat_map(rivals::not_attached));
     let attached = attachments.flat_map(attached);
     let parent_inputs = edges
         .carry("verdicts to status", verdicts)

@@ -10,12 +10,13 @@
 use crate::authorities;
 use crate::edges::Edges;
 use crate::lookup::Rows;
+use crate::lower::Lead;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
     AuthorityRefs, BackendTlsFact, BundleFact, CertificateRef, Finding, Kind, Name, NamespacedName, PolicyTarget,
-    Reason,
+    Precedence, Reason,
 };
 use tidegate_xds::ir::{Authorities, UpstreamTls};
 
@@ -66,7 +67,7 @@ pub(crate) struct Standing {
     pub(crate) refs: Vec<Finding>,
     /// Why it is not accepted, if it is not.
     pub(crate) refused: Option<(Reason, Name)>,
-    /// Targets that an older policy has.
+    /// Targets that another policy has.
     pub(crate) lost: Vec<Finding>,
 }
 
@@ -114,10 +115,10 @@ pub(crate) fn judge<'i>(inputs: impl Iterator<Item = &'i PolicyInput>) -> Vec<Po
     }
     // The order of precedence: the older one first, then by name.
     policies.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
-    let mut holders: BTreeMap<&PolicyTarget, &Arc<BackendTlsFact>> = BTreeMap::new();
+    let mut holders: BTreeMap<(&NamespacedName, Option<&Name>), &Arc<BackendTlsFact>> = BTreeMap::new();
     for policy in &policies {
         for target in &policy.targets {
-            holders.entry(target).or_insert(policy);
+            holders.entry(place(target)).or_insert(policy);
         }
     }
     let mut rows = Vec::new();
@@ -125,7 +126,7 @@ pub(crate) fn judge<'i>(inputs: impl Iterator<Item = &'i PolicyInput>) -> Vec<Po
     for policy in policies {
         let (trust, refs) = trust(policy, &bundles);
         let (held, lost): (Vec<_>, Vec<_>) =
-            policy.targets.iter().partition(|target| holders[target].name == policy.name);
+            policy.targets.iter().partition(|target| holders[&place(target)].name == policy.name);
         let security = match (&trust, policy.findings.is_empty()) {
             (Some(_), true) => Security::Tls(policy.name.clone()),
             (Some(_), false) | (None, _) => Security::Closed,
@@ -142,7 +143,7 @@ pub(crate) fn judge<'i>(inputs: impl Iterator<Item = &'i PolicyInput>) -> Vec<Po
             };
             rows.push(PolicyOutput::Demand(name.clone(), Arc::new(demand)));
         }
-        let lost: Vec<Finding> = lost.iter().map(|target| conflict(policy, target, &holders[target].name)).collect();
+        let lost: Vec<Finding> = lost.iter().map(|target| conflict(policy, target, holders[&place(target)])).collect();
         let refused = refused(policy, trust.is_some(), !held.is_empty(), &refs, &lost);
         rows.push(PolicyOutput::Standing(Arc::new(Standing { fact: Arc::clone(policy), refs, refused, lost })));
     }
@@ -185,14 +186,19 @@ fn resolve<'b>(
     authorities::held(name, bundle).map_err(|message| (Reason::InvalidCACertificateRef, message))
 }
 
-fn conflict(policy: &BackendTlsFact, target: &PolicyTarget, holder: &NamespacedName) -> Finding {
-    let index = policy.targets.iter().position(|other| other == target).unwrap_or(0);
-    let port = target.port.as_ref().map(|port| format!(", port {port}")).unwrap_or_default();
+/// What a target is about.
+fn place(target: &PolicyTarget) -> (&NamespacedName, Option<&Name>) {
+    (&target.service, target.port.as_ref())
+}
+
+fn conflict(policy: &BackendTlsFact, target: &PolicyTarget, holder: &BackendTlsFact) -> Finding {
+    let port = target.port.as_ref().map(|port| format!("port {port} of ")).unwrap_or_default();
+    let by = Precedence::of((holder.created, &holder.name), (policy.created, &policy.name));
     let message = format!(
-        "BackendTLSPolicy {holder} is older, or the first by name, and holds for Service {}{port}; remove one of the two",
-        target.service
+        "BackendTLSPolicy {}, which {by}, holds for {port}Service {}; remove one of the two",
+        holder.name, target.service
     );
-    Finding::new(Reason::Conflicted, &format!("spec.targetRefs[{index}]"), message)
+    Finding::new(Reason::Conflicted, &target.field, message)
 }
 
 /// Why the policy is not accepted: the first thing that is to be put right.
@@ -220,11 +226,9 @@ pub(crate) fn services(standing: &Standing) -> BTreeSet<NamespacedName> {
     standing.fact.targets.iter().map(|target| target.service.clone()).collect()
 }
 
-/// Whether the policy is about this port of the Service.
-pub(crate) fn is_about(standing: &Standing, service: &NamespacedName, port: &Name) -> bool {
-    let is_it =
-        |target: &PolicyTarget| target.service == *service && target.port.as_ref().is_none_or(|named| named == port);
-    standing.fact.targets.iter().any(is_it)
+/// Whether a target is where the way leads.
+pub(crate) fn is_about(target: &PolicyTarget, lead: &Lead) -> bool {
+    target.service == lead.service && target.port.as_ref().is_none_or(|named| *named == lead.port_name)
 }
 
 /// What holds for a Service.

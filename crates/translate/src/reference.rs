@@ -231,11 +231,8 @@ fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verd
         let parts = parts.entry(name).or_default();
         for ask in authorities::asks(&asked) {
             let permitted = is_permitted(facts, &Ask::Authority(ask.clone()));
-            let found = authorities::resolve(
-                &ask.target,
-                permitted,
-                facts.bundles.get(&ask.target.name).map(|bundle| &***bundle),
-            );
+            let bundle = facts.bundles.get(&ask.target.name).map(|bundle| &***bundle);
+            let found = authorities::resolve(&ask, permitted, bundle);
             parts.push(Part::Authority(ask.target, found));
         }
         parts.push(Part::Candidate(asked.1));
@@ -247,7 +244,7 @@ fn verdicts(config: &Config, facts: &Facts<'_>) -> BTreeMap<NamespacedName, Verd
     }
     for ask in asks {
         let permitted = is_permitted(facts, &Ask::Certificate(ask.clone()));
-        let found = certificates::resolve(&ask.target, permitted, facts.secrets.get(&ask.target.name).copied());
+        let found = certificates::resolve(&ask, permitted, facts.secrets.get(&ask.target.name).copied());
         parts.entry(ask.gateway).or_default().push(Part::Certificate(ask.owner, ask.target, found));
     }
     parts.into_iter().filter_map(|(name, parts)| Some((name, gateways::verdict(&terms, parts.iter())?))).collect()
@@ -261,8 +258,8 @@ fn attachments(facts: &Facts<'_>, verdicts: &BTreeMap<NamespacedName, Verdict>) 
         for ask in attach::asks(route) {
             let Some((gateway, listeners)) = doors.get(&ask.key) else { continue };
             let outcome = attach::attach(&ask, labels, listeners);
-            let (index, gateway, created) = (ask.index, gateway.clone(), ask.created);
-            let attachment = Attachment { index, gateway, created, outcome };
+            let (index, gateway, created, written) = (ask.index, gateway.clone(), ask.created, ask.written());
+            let attachment = Attachment { index, gateway, created, written, outcome };
             attachments.entry(route.key.clone()).or_default().push(attachment);
         }
     }

@@ -82,6 +82,22 @@ impl GrantKey {
     }
 }
 
+/// What there is to say of a reference that must not be followed: what a ReferenceGrant would have to say.
+pub(crate) fn not_permitted(ask: &Ask) -> String {
+    let GrantKey { namespace, from, from_namespace, to } = ask.grant_key();
+    let group = |of: &GroupKind| if of.group.is_empty() { "\"\"".to_owned() } else { of.group.to_string() };
+    format!(
+        "{} {} is in another namespace; a ReferenceGrant in namespace {namespace} must permit it, with from: [{{ group: {}, \
+         kind: {}, namespace: {from_namespace} }}] and to: [{{ group: {}, kind: {} }}]",
+        to.kind,
+        ask.to().1,
+        group(&from),
+        from.kind,
+        group(&to),
+        to.kind
+    )
+}
+
 /// Names that are permitted; `None` among them permits every name.
 type Permitted = Vec<Option<Name>>;
 
@@ -125,5 +141,30 @@ pub(crate) fn to_authority((ask, permitted): (Ask, bool)) -> Option<(AuthorityAs
     match ask {
         Ask::Authority(ask) => Some((ask, permitted)),
         Ask::Backend(_) | Ask::Certificate(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_model::{BackendRef, CertificateRef, ObjectKey, RouteKey, RouteKind};
+
+    #[test]
+    fn what_a_grant_must_say_is_said() {
+        let route = RouteKey { kind: RouteKind::Grpc, name: NamespacedName::new("shop", "cart") };
+        let name = NamespacedName::new("pay", "api");
+        let target = BackendRef { group_kind: Kind::Service.into(), name: name.clone(), port: Some(80) };
+        assert_eq!(
+            not_permitted(&Ask::Backend(BackendAsk { route, target })),
+            "Service pay/api is in another namespace; a ReferenceGrant in namespace pay must permit it, with from: [{ group: \
+             gateway.networking.k8s.io, kind: GRPCRoute, namespace: shop }] and to: [{ group: \"\", kind: Service }]"
+        );
+        let owner = ObjectKey::new(Kind::ListenerSet, "shop", "more");
+        let target = CertificateRef { group_kind: Kind::Secret.into(), name };
+        let ask = CertificateAsk { gateway: NamespacedName::new("infra", "edge"), owner, target };
+        assert!(
+            not_permitted(&Ask::Certificate(ask))
+                .contains("kind: ListenerSet, namespace: shop }] and to: [{ group: \"\", kind: Secret")
+        );
     }
 }

@@ -7,7 +7,7 @@ use crate::gateways::{
     Certificates, Clients, GatewayState, ListenerProblem, ListenerState, ParentState, Verdict, sentence,
 };
 use crate::lookup::Rows;
-use crate::lower::{Refusal, RouteParts, refused, refused_filters};
+use crate::lower::{Lead, Refusal, RouteParts, refused, refused_filters};
 use crate::policies::Standing;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,6 +120,9 @@ fn partially_invalid(parts: &RouteParts<'_>) -> Option<Condition> {
     (!findings.is_empty()).then(|| Condition::yes(PartiallyInvalid, Reason::UnsupportedValue, message))
 }
 
+/// What to do where a parent is not there.
+const FIND_PARENT: &str = "create it, correct the reference, or see whether its manifest was refused";
+
 /// Parents that are Gateways or ListenerSets but none of ours.
 fn parent_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -127,13 +130,13 @@ fn parent_findings(parts: &RouteParts<'_>) -> Vec<Finding> {
         let answered = parts.attachments.iter().any(|attachment| attachment.index == index);
         let Some(key) = parent.key().filter(|_| !answered) else { continue };
         let owned = if key.kind == Kind::Gateway { "of a class" } else { "whose Gateway is of a class" };
-        let message = format!("there is no {key} {owned} of this controller");
+        let message = format!("there is no {key} {owned} of this controller; {FIND_PARENT}");
         findings.push(Finding::new(Reason::NoMatchingParent, &format!("spec.parentRefs[{index}]"), message));
     }
     findings
 }
 
-/// Listeners that take an older route instead.
+/// Listeners where another route goes before.
 fn lost_listeners<'p>(parts: &'p RouteParts<'_>) -> impl Iterator<Item = Finding> + use<'p> {
     parts
         .losses
@@ -194,7 +197,7 @@ fn attached_sets(state: &GatewayState) -> Option<u32> {
 }
 
 fn without_gateway(set: &ListenerSetFact) -> Vec<Finding> {
-    let message = format!("there is no Gateway {} of a class of this controller", set.gateway);
+    let message = format!("there is no Gateway {} of a class of this controller; {FIND_PARENT}", set.gateway);
     let finding = Finding::new(Reason::NoMatchingParent, "spec.parentRef", message);
     set.findings.iter().cloned().chain([finding]).collect()
 }
@@ -422,8 +425,8 @@ fn conflict(reason: Reason, message: &str) -> (Condition, Condition) {
 pub(crate) enum OtherInput {
     Class(ClassFact),
     Policy(Arc<Standing>),
-    /// A Gateway through which the policy has an effect.
-    Ancestor(NamespacedName),
+    /// A way to a Service that the policy is about.
+    Lead(Lead),
     Finding(Finding),
 }
 
@@ -439,7 +442,7 @@ pub(crate) fn other_statuses<'s>(
 /// Status of one object that is no Gateway and no route.
 pub(crate) fn other_status<'i>(inputs: impl Iterator<Item = &'i OtherInput>) -> DerivedStatus {
     let mut status = DerivedStatus { generation: 0, body: StatusBody::None, findings: Vec::new() };
-    let (mut policy, mut ancestors) = (None, BTreeSet::new());
+    let (mut policy, mut leads) = (None, BTreeSet::new());
     for input in inputs {
         match input {
             OtherInput::Class(class) => {
@@ -448,12 +451,12 @@ pub(crate) fn other_status<'i>(inputs: impl Iterator<Item = &'i OtherInput>) -> 
                 status.findings.extend(class.findings.iter().cloned());
             }
             OtherInput::Policy(standing) => policy = Some(standing),
-            OtherInput::Ancestor(gateway) => _ = ancestors.insert(gateway),
+            OtherInput::Lead(lead) => _ = leads.insert(lead),
             OtherInput::Finding(finding) => status.findings.push(finding.clone()),
         }
     }
     if let Some(standing) = policy {
-        policies::describe(&mut status, standing, &ancestors);
+        policies::describe(&mut status, standing, &leads);
     }
     status
 }

@@ -1,7 +1,7 @@
 //! Streams: what routes want done with connections and datagrams as a whole, and which of several is done.
 //!
 //! A stream has no entries to try one after the other. So of the routes for one host of a listener only the first in
-//! order is served, whole; the others are attached all the same, and wait.
+//! order is served, whole; the others are attached all the same, and wait, which [`rivals`](crate::rivals) tells them.
 
 use crate::attach::{Binding, Outcome};
 use crate::lower::{RouteOutput, RouteParts, rule_id};
@@ -52,6 +52,12 @@ pub(crate) fn wanted((_, output): Lowered) -> Option<(SocketKey, Arc<Stream>)> {
     }
 }
 
+/// How specific the hostnames of a route are that lead to `host` of a listener.
+pub(crate) fn specificity(written: &[Hostname], listener_host: &Hostname, host: &Hostname) -> (u8, usize) {
+    let leading = written.iter().filter(|own| listener_host.intersect(own).as_ref() == Some(host));
+    leading.map(Hostname::specificity).max().unwrap_or_default()
+}
+
 fn share(backend: Option<&Backend>, weight: u32) -> Share {
     let cluster = backend.map_or_else(|| INVALID_CLUSTER.into(), |backend| backend.cluster.name());
     Share { cluster, weight }
@@ -93,11 +99,8 @@ impl RouteParts<'_> {
     }
 
     fn rank(&self, binding: &Binding, host: &Hostname) -> Rank {
-        let own = self.fact.hostnames.iter();
-        let own = own.filter(|own| binding.listener_host.intersect(own).as_ref() == Some(host));
-        let specificity = own.map(Hostname::specificity).max().unwrap_or_default();
         Rank {
-            hostname: Reverse(specificity),
+            hostname: Reverse(specificity(&self.fact.hostnames, &binding.listener_host, host)),
             created: self.fact.created,
             route: self.fact.key.name.clone(),
             kind: self.fact.key.kind,

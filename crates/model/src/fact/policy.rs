@@ -14,7 +14,7 @@ pub struct BackendTlsFact {
     pub generation: i64,
     /// `metadata.creationTimestamp` in seconds since the Unix epoch; one constant in file mode when absent.
     pub created: i64,
-    /// Those of `spec.targetRefs` that are Services, in order.
+    /// Those of `spec.targetRefs` that are Services, or may be meant to be, in order.
     pub targets: Vec<PolicyTarget>,
     /// `spec.validation.hostname`: asked for in the handshake, and checked unless `names` are given. Empty only where
     /// there are findings.
@@ -30,6 +30,8 @@ pub struct BackendTlsFact {
 /// What a policy is about: a Service of its own namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PolicyTarget {
+    /// Where it stands, as a path from the object's root.
+    pub field: Name,
     /// The Service.
     pub service: NamespacedName,
     /// `sectionName`: the name of one of its ports; every port that no policy names if none.

@@ -29,7 +29,8 @@ fn a_policy_is_read_whole() {
     let names = json!([{"type": "Hostname", "hostname": "*.example"}, {"type": "URI", "uri": "spiffe://a/b"}]);
     let read = policy(with(base(), "/spec/validation/subjectAltNames", names));
     assert_eq!((read.generation, &*read.hostname, read.findings.len()), (3, "cart.example", 0));
-    assert_eq!(read.targets, [PolicyTarget { service: NamespacedName::new("shop", "cart"), port: None }]);
+    let cart = NamespacedName::new("shop", "cart");
+    assert_eq!(read.targets, [PolicyTarget { field: "spec.targetRefs[0]".into(), service: cart, port: None }]);
     assert_eq!(read.names, [SubjectName::Host("*.example".into()), SubjectName::Uri("spiffe://a/b".into())]);
     let authority = CertificateRef { group_kind: Kind::ConfigMap.into(), name: NamespacedName::new("shop", "ca") };
     assert_eq!(read.authorities, AuthorityRefs::Refs(vec![authority]));
@@ -127,6 +128,30 @@ fn what_breaks_a_rule_is_told_and_the_targets_stay() {
         json!("example.com/mine"),
     );
     assert_eq!(carried(&facts(unknown))[0].reason, Reason::UnsupportedValue);
+}
+
+#[test]
+fn what_a_broken_target_may_have_meant_is_a_target() {
+    let service = |name: &str| json!({"group": "", "kind": "Service", "name": name});
+    let many: Vec<Value> = (0..20).map(|number| service(&format!("s{number}"))).collect();
+    for (field, value, meant) in [
+        ("/spec/targetRefs/0/group", json!(null), 1),
+        ("/spec/targetRefs/0/kind", json!(null), 1),
+        ("/spec/targetRefs/0/kind", json!(7), 1),
+        ("/spec/targetRefs/0/sectionName", json!("No"), 1),
+        ("/spec/targetRefs", json!({"kind": "Service", "name": "cart"}), 1),
+        ("/spec/targetRef", json!({"kind": "Service", "name": "pay"}), 2),
+        ("/spec/targetRefs", json!(many), 20),
+        ("/spec/targetRefs/0/kind", json!("-"), 0),
+        ("/spec/targetRefs/0/name", json!(null), 0),
+    ] {
+        let read = policy(with(base(), field, value));
+        assert_eq!((read.targets.len(), read.findings.is_empty()), (meant, false), "{field}");
+    }
+    let single = with(with(base(), "/spec/targetRefs", json!(null)), "/spec/targetRef", service("cart"));
+    let read = policy(single);
+    assert_eq!((read.targets[0].service.name(), read.findings.len()), ("cart", 1));
+    assert!(read.findings[0].message.contains("an entry of targetRefs"), "{}", read.findings[0]);
 }
 
 #[test]

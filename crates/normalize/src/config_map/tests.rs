@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixture::{object, rows};
 use crate::normalize;
-use rcgen::{CertificateParams, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
 fn certificate(name: &str) -> String {
@@ -30,11 +30,31 @@ fn certificates_are_taken_and_nothing_else_each_once() {
     let found = config_map("data", json!({"ca.crt": written}));
     let canonical = format!("{}{}", one.replace("\r\n", "\n"), two.replace("\r\n", "\n"));
     assert_eq!(read(&found), Ok(canonical.into()));
-    assert_eq!((rows(&found.facts), found.deadlines.len()), (vec![], 1));
+    assert_eq!(found.deadlines.len(), 1);
+    let said = rows(&found.facts);
+    assert!(said.len() == 1 && said[0].message.contains("holds a private key"), "{said:?}");
     assert_eq!(rows(&found.after)[0].reason, Reason::CertificateExpired);
     assert_eq!(read(&found), read(&Normalized { facts: found.after.clone(), ..Normalized::default() }));
+    let (text, mark) = (format!("{one}{two}"), format!("{one}{BUNDLE_KEY_MARK}\n"));
+    assert_eq!(rows(&config_map("data", json!({"ca.crt": text})).facts), vec![]);
+    assert_eq!(rows(&config_map("data", json!({"ca.crt": mark})).facts), said);
     let binary = config_map("binaryData", json!({"ca.crt": BASE64_STANDARD.encode(&one)}));
     assert!(read(&binary).is_ok_and(|pem| pem.contains(&one.replace("\r\n", "\n")[..40])));
+}
+
+#[test]
+fn a_certificate_that_is_no_authoritys_is_used_and_said() {
+    let (key, leaf_key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, "an authority");
+    let authority = params.self_signed(&key).unwrap().pem();
+    let leaf = CertificateParams::new(vec!["leaf.example".to_owned()]).unwrap();
+    let leaf = leaf.signed_by(&leaf_key, &Issuer::new(params, key)).unwrap().pem();
+    let found = config_map("data", json!({"ca.crt": format!("{authority}{leaf}")}));
+    assert!(read(&found).is_ok());
+    let said = rows(&found.facts);
+    assert!(said.len() == 1 && said[0].message.starts_with("certificate number 2 is that of no CA"), "{said:?}");
 }
 
 #[test]

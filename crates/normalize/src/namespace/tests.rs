@@ -19,12 +19,14 @@ fn a_namespace_has_the_label_with_its_name_whatever_is_written() {
 }
 
 #[test]
-fn a_label_that_is_no_text_is_left_out() {
-    let mut body = base();
-    body["metadata"]["labels"] = json!({"team": "a", "n": 1});
-    let facts = facts(body);
-    assert!(matches!(&facts[0], Fact::Namespace(namespace) if namespace.labels.len() == 2));
-    assert_eq!(rows(&facts).iter().map(|f| &*f.field).collect::<Vec<_>>(), ["metadata.labels[n]"]);
+fn a_namespace_with_a_label_that_is_no_text_has_none_at_all() {
+    for (labels, field) in [(json!({"team": "a", "n": 1}), "metadata.labels[n]"), (json!(["a"]), "metadata.labels")] {
+        let mut body = base();
+        body["metadata"]["labels"] = labels;
+        let facts = facts(body);
+        assert!(matches!(&facts[0], Fact::Namespace(namespace) if namespace.labels.is_empty()));
+        assert_eq!(rows(&facts).iter().map(|f| &*f.field).collect::<Vec<_>>(), [field]);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use serde_saphyr::{Spanned, UserMessageFormatter};
 use std::fmt;
 use tidegate_log::Object;
-use tidegate_model::Kind;
+use tidegate_model::{Kind, plain};
 use tidegate_vault::Material;
 
 /// The largest file that is read, in bytes: ten of the largest objects an API server would take.
@@ -148,8 +148,7 @@ fn syntax(error: &serde_saphyr::Error) -> Mistake {
 fn shown(text: &str, max: usize) -> String {
     let cut = text.char_indices().nth(max).map_or(text.len(), |(end, _)| end);
     let dots = if cut < text.len() { "..." } else { "" };
-    let escaped = text[..cut].chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.into() });
-    escaped.chain([dots.to_owned()]).collect()
+    format!("{}{dots}", plain(&text[..cut]))
 }
 
 /// A document, with the positions of list items kept.
@@ -171,7 +170,10 @@ fn expand(document: Spanned<Body>, parsed: &mut Parsed) {
     let (mut fields, items) = match document.value {
         Body::Fields(fields, items) => (fields, items),
         Body::Other => {
-            parsed.mistakes.push(mistake("", "a document that is not an object with apiVersion, kind and metadata"));
+            parsed.mistakes.push(mistake(
+                "",
+                "a document that is not an object with apiVersion, kind and metadata; write one, or remove it",
+            ));
             return;
         }
     };
@@ -226,12 +228,20 @@ fn take(mut body: Value, line: u64, column: u64, within: &str, parsed: &mut Pars
     let kind = match known_kind(&body) {
         Ok(Ok(kind)) => kind,
         Ok(Err(unknown)) => return parsed.unknown.push(unknown),
-        Err((field, message)) => return parsed.mistakes.push(mistake(field, message)),
+        Err(Misnamed { field, message, meant }) => {
+            let name = body.pointer("/metadata/name").and_then(Value::as_str);
+            let name = name.map(|name| format!("{}: ", shown(name, NAME_MAX))).unwrap_or_default();
+            parsed.mistakes.push(mistake(field, format!("{name}{message}")));
+            // What it guards must not be open for a slip of the pen.
+            let Some(kind) = meant.filter(|kind| kind.guards()) else { return };
+            rename(&mut body, kind);
+            kind
+        }
     };
     complete(&mut body, kind);
     let refused = |kind: Kind, body: &Value, Refusal { field, message }: &Refusal| {
         let name = body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
-        mistake(field, format!("{kind} {}: {field} {message}", shown(name, 80)))
+        mistake(field, format!("{kind} {}: {field} {message}", shown(name, NAME_MAX)))
     };
     let material = match kind {
         Kind::Secret => match take_material(&mut body) {
@@ -249,20 +259,44 @@ fn take(mut body: Value, line: u64, column: u64, within: &str, parsed: &mut Pars
         Err(message) => {
             // Its texts begin with the field.
             let field = message.split(' ').next().unwrap_or_default().to_owned();
-            parsed.mistakes.push(mistake(&field, format!("{kind}: {message}")));
+            let advice = if message.ends_with("is missing") { "; add it" } else { "" };
+            parsed.mistakes.push(mistake(&field, format!("{kind}: {message}{advice}")));
         }
     }
 }
 
-/// The kind; within it, what it says of itself if that is a kind that is not read; or the field at fault and why.
-fn known_kind(body: &Value) -> Result<Result<Kind, String>, (&'static str, String)> {
+/// An object that does not say what it is in words that are known.
+struct Misnamed {
+    /// The field at fault.
+    field: &'static str,
+    message: String,
+    /// What it most likely is.
+    meant: Option<Kind>,
+}
+
+impl Misnamed {
+    fn new(field: &'static str, message: impl Into<String>) -> Self {
+        Misnamed { field, message: message.into(), meant: None }
+    }
+}
+
+/// Makes an object say that it is of this kind.
+fn rename(body: &mut Value, kind: Kind) {
+    let version = kind.versions()[0];
+    let slash = if kind.group().is_empty() { "" } else { "/" };
+    body["apiVersion"] = format!("{}{slash}{version}", kind.group()).into();
+    body["kind"] = kind.as_str().into();
+}
+
+/// The kind; within it, what it says of itself if that is a kind that is not read.
+fn known_kind(body: &Value) -> Result<Result<Kind, String>, Misnamed> {
     if !body.is_object() {
-        return Err(("", "not an object with apiVersion, kind and metadata".to_owned()));
+        return Err(Misnamed::new("", "not an object with apiVersion, kind and metadata; write one, or remove it"));
     }
     let text = |field: &'static str| match body.get(field) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.as_str()),
-        None | Some(Value::Null) => Err((field, format!("{field} is missing"))),
-        Some(_) => Err((field, format!("{field} is not a text"))),
+        None | Some(Value::Null) => Err(Misnamed::new(field, format!("{field} is missing; add it"))),
+        Some(_) => Err(Misnamed::new(field, format!("{field} is not a text; put it in quotes"))),
     };
     let (kind, api_version) = (text("kind")?, text("apiVersion")?);
     if let Some(known) = Kind::of(api_version, kind) {
@@ -273,19 +307,20 @@ fn known_kind(body: &Value) -> Result<Result<Kind, String>, (&'static str, Strin
     let near = Kind::ALL.into_iter().find(|k| k.as_str().eq_ignore_ascii_case(kind) && k.group() == group);
     if let Some(near) = near {
         if near.as_str() != kind {
-            return Err(("kind", format!("there is no kind {shown_kind}; write kind: {near}")));
+            let message = format!("there is no kind {shown_kind}; write kind: {near}");
+            return Err(Misnamed { field: "kind", message, meant: Some(near) });
         }
         let slash = if group.is_empty() { "" } else { "/" };
         let read: Vec<String> = near.versions().iter().map(|version| format!("{group}{slash}{version}")).collect();
         let message = format!("{kind} of {shown_version} is not read; write apiVersion: {}", read.join(" or "));
-        return Err(("apiVersion", message));
+        return Err(Misnamed { field: "apiVersion", message, meant: Some(near) });
     }
     if group == GATEWAY_API && !GATEWAY_API_KINDS.contains(&kind) && !kind.ends_with("List") {
         let kinds = GATEWAY_API_KINDS.join(", ");
-        return Err(("kind", format!("{group} has no kind {shown_kind}; correct it to one of {kinds}")));
+        return Err(Misnamed::new("kind", format!("{group} has no kind {shown_kind}; correct it to one of {kinds}")));
     }
     if kind == "List" {
-        return Err(("kind", "a List within a List is not read; put its items into the outer one".to_owned()));
+        return Err(Misnamed::new("kind", "a List within a List is not read; put its items into the outer one"));
     }
     Ok(Err(format!("{shown_version} {shown_kind}")))
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
-use tidegate_model::ObjectKey;
+use tidegate_model::{ObjectKey, plain};
 
 /// One thing that is wrong with a manifest, for as long as it is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -29,16 +29,17 @@ fn as_text<S: serde::Serializer>(key: &Option<ObjectKey>, serializer: S) -> Resu
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path.display())?;
+        let mut text = self.path.display().to_string();
         if self.line > 0 {
-            write!(f, ":{}:{}", self.line, self.column)?;
+            text.push_str(&format!(":{}:{}", self.line, self.column));
         }
         if let Some(object) = &self.object {
-            write!(f, ": {object}")?;
+            text.push_str(&format!(": {object}"));
         }
         if !self.field.is_empty() && !self.message.contains(&self.field) {
-            write!(f, ": {}", self.field)?;
+            text.push_str(&format!(": {}", self.field));
         }
-        write!(f, ": {}", self.message)
+        // Files have names too.
+        write!(f, "{}: {}", plain(&text), plain(&self.message))
     }
 }

@@ -19,6 +19,9 @@ pub type Admission = fn(&Object) -> Vec<Finding>;
 /// How many kinds that are not read are remembered, so that each is noted once.
 const UNKNOWN_MAX: usize = 1000;
 
+/// What follows for what a broken object guards.
+const CLOSED: &str = "; what it is about is closed until then, as far as that can be read";
+
 /// What a look at a file found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -32,7 +35,8 @@ pub enum Found {
 
 /// The manifests of a directory: which file has which object in which form. Keeps hashes, never objects.
 ///
-/// *Invariant*: an object is published in the form of the first whole file, by path, that has it.
+/// *Invariant*: an object is published in the form of the first whole file, by path, that has it. What guards something
+/// counts at the first look even if it is broken ([`Kind::guards`]): there is no earlier form that could go on.
 #[derive(Debug, Default)]
 pub struct Manifests {
     admission: Option<Admission>,
@@ -223,21 +227,24 @@ impl Manifests {
         }
     }
 
-    /// Moves the objects that an API server would refuse to the mistakes.
+    /// Moves the objects that an API server would refuse to the mistakes. Of what guards something a broken form is better
+    /// than none.
     fn refuse(&self, parsed: &mut Parsed) -> Vec<Problem> {
         let Some(admission) = self.admission else { return Vec::new() };
         let mut refused = Vec::new();
         parsed.objects.retain(|located| {
             let findings = admission(&located.object);
+            let closes = !self.started && located.object.key.kind.guards();
+            let follows = if closes { CLOSED } else { "" };
             refused.extend(findings.iter().map(|finding| Problem {
                 path: PathBuf::new(),
                 line: located.line,
                 column: located.column,
                 object: Some(located.object.key.clone()),
                 field: finding.field.to_string(),
-                message: finding.message.to_string(),
+                message: format!("{}{follows}", finding.message),
             }));
-            findings.is_empty()
+            findings.is_empty() || closes
         });
         refused
     }

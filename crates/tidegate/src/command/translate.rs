@@ -40,9 +40,10 @@ Exit codes:
   1  one of these errors:
      - a file cannot be read or parsed
      - an object breaks a rule of its kind, or stands there twice
-     - a GatewayClass, Gateway, listener or route is not Accepted, not Programmed, has
-       unresolved references (ResolvedRefs), or is Conflicted
-     - a Gateway names a GatewayClass, or a route a Gateway, that is not in DIR
+     - a GatewayClass, Gateway, ListenerSet, listener, route or BackendTLSPolicy is not Accepted,
+       not Programmed, has unresolved references (ResolvedRefs), or is Conflicted
+     - a Gateway names a GatewayClass, or a route or ListenerSet a Gateway, that is not in DIR
+     - a ListenerSet names something else than a Gateway
      - there are Gateways, and none of them is served
      - --gateway names a Gateway that is not served
   2  the command line cannot be used

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use tidegate_model::{NamespacedName, ResourceType};
+use tidegate_model::{NamespacedName, Precedence, ResourceType};
 use tidegate_xds::row::Listener;
 
 /// A socket that a listener binds.
@@ -88,6 +88,8 @@ pub(crate) enum Verdict {
     Loses {
         /// That Gateway.
         to: NamespacedName,
+        /// Why it goes before.
+        by: Precedence,
         /// What it wants and cannot have.
         socket: Socket,
     },
@@ -99,9 +101,9 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Runs => f.write_str("it runs"),
-            Verdict::Loses { to, socket } => write!(
+            Verdict::Loses { to, by, socket } => write!(
                 f,
-                "{socket} of this machine belongs to Gateway {to}, which is older or sorts first; give a listener of one \
+                "{socket} of this machine belongs to Gateway {to}, which {by}; give a listener of one \
                  of the two another port"
             ),
             Verdict::NotHere(address) => write!(
@@ -116,20 +118,21 @@ impl fmt::Display for Verdict {
 /// all of its sockets has none: half a Gateway would serve whom chance sends.
 pub(crate) fn judge(mut claims: Vec<Claim>, is_local: impl Fn(IpAddr) -> bool) -> BTreeMap<NamespacedName, Verdict> {
     claims.sort_by(|a, b| (a.created, &a.gateway).cmp(&(b.created, &b.gateway)));
-    let mut taken: Vec<(Socket, NamespacedName)> = Vec::new();
+    let mut taken: Vec<(Socket, (i64, NamespacedName))> = Vec::new();
     let mut verdicts = BTreeMap::new();
     for claim in claims {
         let mut named = claim.sockets.iter().map(|socket| socket.at.ip()).filter(|ip| !ip.is_unspecified());
         let missing = named.find(|address| !is_local(*address));
         let lost = || {
             claim.sockets.iter().find_map(|socket| {
-                let (_, to) = taken.iter().find(|(other, _)| other.collides(socket))?;
-                Some(Verdict::Loses { to: to.clone(), socket: *socket })
+                let (_, (created, to)) = taken.iter().find(|(other, _)| other.collides(socket))?;
+                let by = Precedence::of((*created, to), (claim.created, &claim.gateway));
+                Some(Verdict::Loses { to: to.clone(), by, socket: *socket })
             })
         };
         let verdict = missing.map(Verdict::NotHere).or_else(lost).unwrap_or(Verdict::Runs);
         if verdict == Verdict::Runs {
-            taken.extend(claim.sockets.iter().map(|socket| (*socket, claim.gateway.clone())));
+            taken.extend(claim.sockets.iter().map(|socket| (*socket, (claim.created, claim.gateway.clone()))));
         }
         verdicts.insert(claim.gateway, verdict);
     }
@@ -156,7 +159,7 @@ mod tests {
         let verdicts = judge(claims, |address| address == here);
         let told = |(gateway, verdict): (&NamespacedName, &Verdict)| match verdict {
             Verdict::Runs => format!("{} runs", gateway.name()),
-            Verdict::Loses { to, socket } => format!("{} loses {socket} to {}", gateway.name(), to.name()),
+            Verdict::Loses { to, socket, .. } => format!("{} loses {socket} to {}", gateway.name(), to.name()),
             Verdict::NotHere(address) => format!("{} is not at {address}", gateway.name()),
         };
         verdicts.iter().map(told).collect()

@@ -94,7 +94,10 @@ fn certificate_remarks(
     if !certificate.names.iter().any(|name| is_for(name, hostname)) {
         let names = certificate.names.iter().map(Hostname::as_str).collect::<Vec<_>>().join(", ");
         let names = if names.is_empty() { "no DNS name".to_owned() } else { names };
-        let message = format!("the certificate of Secret {} is for {names}, not for {hostname}", target.name);
+        let message = format!(
+            "the certificate of Secret {} is for {names}, not for {hostname}; use another, or change the hostname",
+            target.name
+        );
         remarks.push(Finding::new(Reason::CertificateHostnameMismatch, field, message));
     }
     remarks

@@ -5,7 +5,8 @@ use super::listeners::ListenerProblem;
 use crate::authorities::Resolution;
 use crate::speech::Speech;
 use serde::{Deserialize, Serialize};
-use tidegate_model::{Finding, GatewayFact, ListenerFact, Name};
+use std::collections::BTreeSet;
+use tidegate_model::{ClientValidationFact, Finding, FrontendFact, GatewayFact, ListenerFact, Name, Reason};
 use tidegate_xds::ir::ClientValidation;
 
 /// What is asked of the clients of a listener.
@@ -22,6 +23,27 @@ pub(crate) struct Clients {
 /// What is asked of the clients of each of these listeners, be they the Gateway's own or a ListenerSet's.
 pub(super) fn all(gateway: &GatewayFact, listeners: &[ListenerFact], found: &Found<'_>) -> Vec<Clients> {
     listeners.iter().map(|listener| clients(gateway, listener, found)).collect()
+}
+
+/// Validations that validate nobody, for none of the listeners that they are for ends TLS. What is believed to be closed
+/// may be open, be it only that the port is another one.
+pub(super) fn idle<'l>(gateway: &GatewayFact, listeners: impl Iterator<Item = &'l ListenerFact>) -> Vec<Finding> {
+    let FrontendFact { default, ports } = &gateway.frontend;
+    let ending = listeners.filter(|listener| Speech::of(listener).needs_certificate());
+    let ending: BTreeSet<u16> = ending.map(|listener| listener.port).collect();
+    let finding = |asked: &ClientValidationFact, message: String| {
+        Finding::new(Reason::UnsupportedValue, &asked.field, format!("validates nobody, {message}"))
+    };
+    let default = default.iter().filter(|_| ending.iter().all(|port| ports.contains_key(port)));
+    let default = default.map(|asked| {
+        let message = "for no listener that it is for ends TLS; add one of protocol HTTPS or TLS, or remove it";
+        finding(asked, message.to_owned())
+    });
+    let of_ports = ports.iter().filter(|(port, _)| !ending.contains(port)).filter_map(|(port, asked)| {
+        let message = format!("for no listener on port {port} ends TLS; correct the port, or remove it");
+        Some(finding(asked.as_ref()?, message))
+    });
+    default.chain(of_ports).collect()
 }
 
 /// The problems of listeners, with those whose clients cannot be validated.

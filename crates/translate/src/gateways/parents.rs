@@ -18,7 +18,7 @@ pub(crate) struct ParentState {
     pub(crate) key: ObjectKey,
     /// `metadata.generation`.
     pub(crate) generation: i64,
-    /// What is wrong with it by itself.
+    /// What is wrong with it by itself, and what of a Gateway has no effect.
     pub(crate) findings: Vec<Finding>,
     /// Why nothing of it is used, if so. Then none of its listeners is usable.
     pub(crate) refused: Option<(Reason, Name)>,

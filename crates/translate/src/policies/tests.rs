@@ -7,9 +7,10 @@ fn bundle(name: &str, authorities: Result<&str, &str>) -> PolicyInput {
 
 /// A policy about these ports (`service` or `service:port`) that trusts these ConfigMaps; none is the system.
 fn policy(name: &str, created: i64, targets: &[&str], trusts: &[&str]) -> BackendTlsFact {
-    let target = |text: &&str| {
+    let target = |(index, text): (usize, &&str)| {
         let (service, port) = text.split_once(':').map_or((*text, None), |(service, port)| (service, Some(port)));
-        PolicyTarget { service: NamespacedName::new("shop", service), port: port.map(Name::from) }
+        let field = format!("spec.targetRefs[{index}]").into();
+        PolicyTarget { field, service: NamespacedName::new("shop", service), port: port.map(Name::from) }
     };
     let reference = |name: &&str| {
         let group_kind = if name.starts_with('?') { Kind::Secret.into() } else { Kind::ConfigMap.into() };
@@ -19,7 +20,7 @@ fn policy(name: &str, created: i64, targets: &[&str], trusts: &[&str]) -> Backen
         name: NamespacedName::new("shop", name),
         generation: 1,
         created,
-        targets: targets.iter().map(target).collect(),
+        targets: targets.iter().enumerate().map(target).collect(),
         hostname: "cart.example".into(),
         names: Vec::new(),
         authorities: match trusts {

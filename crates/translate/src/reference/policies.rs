@@ -4,7 +4,7 @@ use crate::backends::ServiceState;
 use crate::lower::Lead;
 use crate::policies::{self, Holding, PolicyInput, PolicyOutput, Standing};
 use crate::status::OtherInput;
-use crate::status::policies::ancestor;
+use crate::status::policies::led;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{BackendTlsFact, BundleFact, Kind, NamespacedName, ObjectKey, ServiceFact};
@@ -57,7 +57,9 @@ impl Judged {
         for standing in &self.standings {
             let object = ObjectKey { kind: Kind::BackendTlsPolicy, name: standing.fact.name.clone() };
             inputs.push((object, OtherInput::Policy(Arc::clone(standing))));
-            inputs.extend(leads.iter().filter_map(|lead| ancestor(standing, lead)));
+            let services = policies::services(standing);
+            let there = leads.iter().filter(|lead| services.contains(&lead.service));
+            inputs.extend(there.map(|lead| led(standing, lead)));
         }
         inputs
     }

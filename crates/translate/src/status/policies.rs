@@ -10,12 +10,15 @@ use crate::status::OtherInput;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
-    AncestorStatus, Condition, ConditionType, DerivedStatus, Finding, Kind, NamespacedName, ObjectKey, Reason,
-    StatusBody,
+    AncestorStatus, Condition, ConditionType, DerivedStatus, Finding, Kind, NamespacedName, ObjectKey, PolicyTarget,
+    Reason, StatusBody,
 };
 
 /// Entries that a policy's status has room for.
 const MAX_ANCESTORS: usize = 16;
+
+/// Targets that no way leads to and that are told. More than an accepted policy can have.
+const MAX_MISSED: usize = 16;
 
 /// The ways among what routes are lowered to.
 pub(crate) fn lead((_, output): Lowered) -> Option<Lead> {
@@ -38,7 +41,7 @@ pub(crate) fn inputs<'s>(
     let leads = leads.map(|lead| (lead.service.clone(), lead));
     let ancestors = by_service
         .arrange_by_key_named("policies by service")
-        .join_core(leads.arrange_by_key_named("ways by service"), |_service, standing, lead| ancestor(standing, lead));
+        .join_core(leads.arrange_by_key_named("ways by service"), |_service, standing, lead| Some(led(standing, lead)));
     edges
         .carry("policies to status", standings.map(|standing| (object(&standing), OtherInput::Policy(standing))))
         .concat(ancestors)
@@ -48,14 +51,15 @@ fn object(standing: &Standing) -> ObjectKey {
     ObjectKey { kind: Kind::BackendTlsPolicy, name: standing.fact.name.clone() }
 }
 
-/// The Gateway at the beginning of a way, if the policy is about its end.
-pub(crate) fn ancestor(standing: &Standing, lead: &Lead) -> Option<(ObjectKey, OtherInput)> {
-    let is_about = policies::is_about(standing, &lead.service, &lead.port_name);
-    is_about.then(|| (object(standing), OtherInput::Ancestor(lead.gateway.clone())))
+/// A way to a Service that the policy is about, be it to another port of it.
+pub(crate) fn led(standing: &Standing, lead: &Lead) -> (ObjectKey, OtherInput) {
+    (object(standing), OtherInput::Lead(lead.clone()))
 }
 
-/// Adds what there is to say about the policy.
-pub(super) fn describe(status: &mut DerivedStatus, standing: &Standing, ancestors: &BTreeSet<&NamespacedName>) {
+/// Adds what there is to say about the policy; `leads` are the ways to the Services that it is about.
+pub(super) fn describe(status: &mut DerivedStatus, standing: &Standing, leads: &BTreeSet<&Lead>) {
+    let is_about = |lead: &&&Lead| standing.fact.targets.iter().any(|target| policies::is_about(target, lead));
+    let ancestors: BTreeSet<&NamespacedName> = leads.iter().filter(is_about).map(|lead| &lead.gateway).collect();
     let Standing { fact, refs, refused, lost } = standing;
     let accepted = match refused {
         None => Condition::yes(ConditionType::Accepted, Reason::Accepted, "the policy is accepted"),
@@ -73,11 +77,8 @@ pub(super) fn describe(status: &mut DerivedStatus, standing: &Standing, ancestor
     status.generation = fact.generation;
     status.body = StatusBody::Policy(named.collect());
     status.findings.extend(fact.findings.iter().chain(refs).chain(lost).cloned());
-    if ancestors.is_empty() {
-        let message = "no route of a Gateway of this controller leads to what this is about; check the names of the Service \
-                       and of its port";
-        status.findings.push(Finding::new(Reason::TargetNotFound, "spec.targetRefs", message));
-    }
+    let missed = fact.targets.iter().filter(|target| !leads.iter().any(|lead| policies::is_about(target, lead)));
+    status.findings.extend(missed.take(MAX_MISSED).map(|target| missed_target(target, leads)));
     if ancestors.len() > MAX_ANCESTORS {
         let message = format!(
             "has an effect through {} Gateways, and status has room for {MAX_ANCESTORS}; it holds for all of them",
@@ -85,4 +86,29 @@ pub(super) fn describe(status: &mut DerivedStatus, standing: &Standing, ancestor
         );
         status.findings.push(Finding::new(Reason::UnsupportedValue, "status.ancestors", message));
     }
+}
+
+/// A target that no route leads to: perhaps it is not there, perhaps it is not what was meant.
+fn missed_target(target: &PolicyTarget, leads: &BTreeSet<&Lead>) -> Finding {
+    let service = &target.service;
+    let reached: BTreeSet<&str> =
+        leads.iter().filter(|lead| lead.service == *service).map(|lead| &*lead.port_name).collect();
+    let message = match &target.port {
+        Some(port) if !reached.is_empty() => {
+            let reached: Vec<String> = reached.iter().map(|port| format!("{port:?}")).collect();
+            format!(
+                "no route leads to a port {port} of Service {service}, but to {}; correct sectionName, or leave it out for \
+                 every port",
+                reached.join(", ")
+            )
+        }
+        Some(port) => format!(
+            "no route of a Gateway of this controller leads to port {port} of Service {service}; correct name or \
+             sectionName, or remove this target"
+        ),
+        None => format!(
+            "no route of a Gateway of this controller leads to Service {service}; correct its name, or remove this target"
+        ),
+    };
+    Finding::new(Reason::TargetNotFound, &target.field, message)
 }

@@ -9,6 +9,9 @@ use std::sync::Arc;
 use tidegate_model::{Kind, ObjectKey};
 use tidegate_sources::manifests::unread::instead_of;
 
+/// How many things of the same sort are told of an object; `-o json` has all of them.
+const MAX_ALIKE: usize = 5;
+
 /// What there is to say about everything.
 pub(super) fn text(world: &World, judgement: &Judgement) -> String {
     let mut page = String::new();
@@ -41,23 +44,55 @@ fn object(world: &World, severity: Severity, object: &Value) -> String {
         Severity::Warning => "warn ",
         Severity::Fine => "ok   ",
     };
-    let mut page = format!("{word} {}\n", named(world, &key));
-    for finding in judge::findings(object) {
-        let mark = if judge::is_error(world, object, finding) { "!" } else { "-" };
-        page.push_str(&format!("      {mark} {} ({})\n", judge::told(finding), string(&finding["reason"])));
-    }
-    for block in judge::blocks(object) {
+    let mut page = findings(world, object);
+    let mut blocks = judge::blocks(object).into_iter().peekable();
+    while let Some(block) = blocks.next() {
+        let lines: Vec<String> = block.conditions.iter().map(line).collect();
         let indent = if block.title.is_empty() {
             ""
         } else {
             page.push_str(&format!("        {}\n", block.title));
             "  "
         };
-        for condition in block.conditions {
-            page.push_str(&format!("      {indent}{}\n", line(condition)));
+        page.extend(lines.iter().map(|line| format!("      {indent}{line}\n")));
+        // Of many that are wrong alike the first says it all.
+        let is_bad = block.conditions.iter().any(judge::is_bad);
+        let mut alike = Vec::new();
+        while let Some(next) = blocks.next_if(|next| next.conditions.iter().map(line).eq(lines.iter().cloned())) {
+            alike.push(next.title);
+        }
+        if is_bad && alike.len() > MAX_ALIKE {
+            page.push_str(&format!("        and {} more with the same conditions\n", alike.len()));
+        } else {
+            for title in alike {
+                page.push_str(&format!("        {title}\n"));
+                page.extend(lines.iter().map(|line| format!("      {indent}{line}\n")));
+            }
         }
     }
-    page.push('\n');
+    let refused = world.refused_in(&page);
+    page.extend(refused.into_iter().map(|refused| format!("      ! {refused}\n")));
+    format!("{word} {}\n{page}\n", named(world, &key))
+}
+
+/// The findings of an object, of each reason the first few.
+fn findings(world: &World, object: &Value) -> String {
+    let mut page = String::new();
+    let mut told: BTreeMap<(bool, &str), usize> = BTreeMap::new();
+    for finding in judge::findings(object) {
+        let is_error = judge::is_error(world, object, finding);
+        let reason = finding["reason"].as_str().unwrap_or_default();
+        let count = told.entry((is_error, reason)).or_default();
+        *count += 1;
+        if *count <= MAX_ALIKE {
+            let mark = if is_error { "!" } else { "-" };
+            page.push_str(&format!("      {mark} {} ({reason})\n", judge::told(finding)));
+        }
+    }
+    for ((is_error, reason), count) in told.into_iter().filter(|(_, count)| *count > MAX_ALIKE) {
+        let mark = if is_error { "!" } else { "-" };
+        page.push_str(&format!("      {mark} and {} more ({reason})\n", count - MAX_ALIKE));
+    }
     page
 }
 

@@ -3,8 +3,9 @@
 use super::world::World;
 use crate::app::view::key_of;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt;
-use tidegate_model::{Kind, ObjectKey, Reason};
+use tidegate_model::{Kind, ObjectKey, Reason, plain};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +71,7 @@ impl Judgement {
         let mut summary = format!(
             "{}, {} served, {}, {}",
             counted(world.manifests.len(), "object"),
-            counted(world.sealed.gateways.len(), "Gateway"),
+            counted(served(world), "Gateway"),
             counted(self.errors().count(), "error"),
             counted(warnings, "warning"),
         );
@@ -79,6 +80,11 @@ impl Judgement {
         }
         summary
     }
+}
+
+/// The Gateways at which anything can come in.
+fn served(world: &World) -> usize {
+    world.sealed.gateways.values().filter(|view| !view.listeners.is_empty()).count()
 }
 
 fn counted(number: usize, what: &str) -> String {
@@ -134,12 +140,12 @@ pub(super) fn blocks(object: &Value) -> Vec<Block<'_>> {
 /// A reference to another object.
 fn title(how: &str, reference: &Value) -> String {
     let mut title = format!("{how} {} ", text(&reference["kind"]));
-    if let Some(namespace) = reference["namespace"].as_str() {
-        title.push_str(&format!("{namespace}/"));
+    if reference["namespace"].is_string() {
+        title.push_str(&format!("{}/", text(&reference["namespace"])));
     }
-    title.push_str(text(&reference["name"]));
-    if let Some(section) = reference["sectionName"].as_str() {
-        title.push_str(&format!(", listener {section}"));
+    title.push_str(&text(&reference["name"]));
+    if reference["sectionName"].is_string() {
+        title.push_str(&format!(", listener {}", text(&reference["sectionName"])));
     }
     if let Some(port) = reference["port"].as_u64() {
         title.push_str(&format!(", port {port}"));
@@ -150,20 +156,20 @@ fn title(how: &str, reference: &Value) -> String {
 /// The findings of an object that no condition repeats.
 pub(super) fn findings(object: &Value) -> Vec<&Value> {
     let blocks = blocks(object);
-    let messages: Vec<&str> =
+    let messages: Vec<Cow<'_, str>> =
         blocks.iter().flat_map(|block| block.conditions).map(|condition| text(&condition["message"])).collect();
     slice(&object["findings"])
         .iter()
         .filter(|finding| {
             let (field, message) = (text(&finding["field"]), text(&finding["message"]));
-            !messages.iter().any(|told| told.contains(field) && told.contains(message))
+            !messages.iter().any(|told| told.contains(&*field) && told.contains(&*message))
         })
         .collect()
 }
 
 /// Whether a condition says that something is not as it should be. Other types are information.
 pub(super) fn is_bad(condition: &Value) -> bool {
-    match text(&condition["type"]) {
+    match &*text(&condition["type"]) {
         "Accepted" | "ResolvedRefs" => text(&condition["status"]) != "True",
         "Programmed" => text(&condition["status"]) == "False",
         "Conflicted" => text(&condition["status"]) != "False",
@@ -181,7 +187,7 @@ pub(super) fn is_error(world: &World, object: &Value, finding: &Value) -> bool {
     let reason = text(&finding["reason"]);
     if reason == Reason::NoMatchingParent.as_str() {
         // A Gateway of another controller is not ours to miss.
-        let parent = key_of(object).and_then(|object| world.parent_of(&object, text(&finding["field"])));
+        let parent = key_of(object).and_then(|object| world.parent_of(&object, &text(&finding["field"])));
         return parent.is_none_or(|parent| !world.manifests.contains_key(&parent));
     }
     [Reason::Pending, Reason::Invalid, Reason::KindUnreadable].iter().any(|error| error.as_str() == reason)
@@ -197,25 +203,30 @@ fn first_mistake(world: &World, object: &Value) -> Mistake {
     let blocks = blocks(object);
     let bad = || blocks.iter().flat_map(|block| block.conditions).filter(|condition| is_bad(condition));
     let cause = bad().find(|condition| condition["type"] != "Programmed").or_else(|| bad().next());
-    if let Some(condition) = cause {
-        let [kind, status, reason, message] =
-            ["type", "status", "reason", "message"].map(|field| text(&condition[field]));
-        return Mistake(format!("{name}: {kind} is {status}, {reason}: {message}"));
-    }
-    let finding = findings(object).into_iter().find(|finding| is_error(world, object, finding));
-    Mistake(format!("{name}: {}", finding.map(told).unwrap_or_default()))
+    let said = match cause {
+        Some(condition) => {
+            let [kind, status, reason, message] =
+                ["type", "status", "reason", "message"].map(|field| text(&condition[field]));
+            format!("{kind} is {status}, {reason}: {message}")
+        }
+        None => {
+            let finding = findings(object).into_iter().find(|finding| is_error(world, object, finding));
+            finding.map(told).unwrap_or_default()
+        }
+    };
+    let refused = world.refused_in(&said).into_iter().map(|refused| format!("; {refused}"));
+    Mistake(format!("{name}: {said}{}", refused.collect::<String>()))
 }
 
 /// A finding as a sentence.
 pub(super) fn told(finding: &Value) -> String {
-    match (text(&finding["field"]), text(&finding["message"])) {
-        ("", message) => message.to_owned(),
-        (field, message) => format!("{field}: {message}"),
-    }
+    let (field, message) = (text(&finding["field"]), text(&finding["message"]));
+    if field.is_empty() { message.into_owned() } else { format!("{field}: {message}") }
 }
 
-pub(super) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+/// A text as people are shown it, whatever a user wrote.
+pub(super) fn text(value: &Value) -> Cow<'_, str> {
+    plain(value.as_str().unwrap_or_default())
 }
 
 fn slice(value: &Value) -> &[Value] {

@@ -4,12 +4,13 @@ use crate::app::view;
 use crate::clock;
 use anyhow::anyhow;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use tidegate_engine::{Applied, Config, Core};
 use tidegate_log::Event;
-use tidegate_model::{AddressRange, Kind, Name, NamespacedName, ObjectKey};
+use tidegate_model::{AddressRange, Kind, Name, NamespacedName, ObjectKey, plain};
+use tidegate_sources::manifests::Place;
 use tidegate_sources::manifests::directory::Once;
 use tidegate_sources::{Directory, Problem, Provenance};
 use tidegate_status::Board;
@@ -106,7 +107,19 @@ impl World {
 
     /// Where an object stands, as `file:line`.
     pub(super) fn place(&self, key: &ObjectKey) -> String {
-        self.provenance.get(key).map(|place| format!("{}:{}", place.path.display(), place.line)).unwrap_or_default()
+        let place = |place: Place| format!("{}:{}", plain(&place.path.display().to_string()), place.line);
+        self.provenance.get(key).map(place).unwrap_or_default()
+    }
+
+    /// Of objects that a text names those whose manifests were refused, so that they only seem to be missing.
+    pub(super) fn refused_in(&self, text: &str) -> BTreeSet<String> {
+        let refused = self.problems.iter().filter_map(|problem| Some((problem, problem.object.as_ref()?)));
+        let missing = refused.filter(|(_, key)| !self.manifests.contains_key(*key) && names(text, &key.to_string()));
+        let told = missing.map(|(problem, key)| {
+            let path = problem.path.display().to_string();
+            format!("the manifest of {key} was refused: {}:{}", plain(&path), problem.line)
+        });
+        told.collect()
     }
 
     /// The Gateway or ListenerSet that a reference to a parent means; none if it means something else.
@@ -124,8 +137,22 @@ fn pointer(field: &str) -> String {
     format!("/{}", field.replace(']', "").replace(['.', '['], "/"))
 }
 
+/// Whether a text names an object, and not another one whose name begins alike.
+fn names(text: &str, object: &str) -> bool {
+    let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+    text.match_indices(object).any(|(at, _)| !text[at + object.len()..].starts_with(goes_on))
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn an_object_is_not_another_one_whose_name_begins_alike() {
+        assert!(
+            super::names("there is no Gateway a/b of", "Gateway a/b") && super::names("no Gateway a/b", "Gateway a/b")
+        );
+        assert!(!super::names("there is no Gateway a/b-c, Gateway a/bc", "Gateway a/b"));
+    }
+
     #[test]
     fn a_field_is_found_by_its_pointer() {
         assert_eq!(super::pointer("spec.parentRefs[10].name"), "/spec/parentRefs/10/name");
