@@ -26,7 +26,6 @@ use tokio::time::Instant;
 const START: Duration = Duration::from_secs(20);
 
 /// How long Envoy lets connections of a removed listener end: short, so that ends are seen too.
-pub(super) const DRAIN: Duration = Duration::from_secs(DRAIN_SECONDS as u64);
 const DRAIN_SECONDS: u32 = 10;
 
 /// Every so many requests of one worker goes over a new connection.
