@@ -432,6 +432,9 @@ impl Session {
                 (subscription.update(kind, subscribe, unsubscribe, share), Opening { initial, ..Opening::default() })
             }
         };
+        if kind == ResourceType::Endpoints {
+            subscription.share(self.target.members());
+        }
         match &self.books[kind].opened {
             Opened::No => {
                 self.imply_clusters(kind, &opening);

@@ -1,5 +1,6 @@
 //! Which resources of one type a client asks for.
 
+use imbl::OrdSet;
 use std::collections::BTreeSet;
 use tidegate_model::{Name, ResourceType};
 
@@ -13,7 +14,7 @@ pub(crate) struct Subscription {
     /// Whether a wildcard came from an empty first request, so that empty requests keep it.
     legacy: bool,
     /// What is asked for by name.
-    names: BTreeSet<Name>,
+    names: OrdSet<Name>,
 }
 
 /// What a request changed.
@@ -45,7 +46,7 @@ fn has_legacy_wildcard(kind: ResourceType) -> bool {
 impl Subscription {
     /// Everything, without a request: a client that warms a cluster holds its request back.
     pub(crate) fn implied() -> Self {
-        Subscription { seen: false, wildcard: true, legacy: true, names: BTreeSet::new() }
+        Subscription { seen: false, wildcard: true, legacy: true, names: OrdSet::new() }
     }
 
     /// Whether the client asked for this type on this stream.
@@ -69,8 +70,15 @@ impl Subscription {
     }
 
     /// What is asked for by name.
-    pub(crate) fn names(&self) -> &BTreeSet<Name> {
+    pub(crate) fn names(&self) -> &OrdSet<Name> {
         &self.names
+    }
+
+    /// Keeps the names as `all` if they are the same: of thousands of clients each asks for all there is.
+    pub(crate) fn share(&mut self, all: &OrdSet<Name>) {
+        if self.names.len() == all.len() && self.names == *all {
+            self.names.clone_from(all);
+        }
     }
 
     /// Takes the names of a state-of-the-world request: they replace what was asked for. `share` may give a name that
@@ -83,11 +91,11 @@ impl Subscription {
         if !first && !self.wildcard && self.asks_for_exactly(names) {
             return Change::default();
         }
-        let mut wanted: BTreeSet<Name> = names.iter().map(|name| share(Name::from(name))).collect();
-        let wildcard = wanted.remove(WILDCARD);
+        let mut wanted: OrdSet<Name> = names.iter().map(|name| share(Name::from(name))).collect();
+        let wildcard = wanted.remove(WILDCARD).is_some();
         let mut change = if wildcard { self.become_wildcard(false) } else { self.end_wildcard() };
-        change.added.extend(wanted.difference(&self.names).cloned());
-        change.removed.extend(self.names.difference(&wanted).cloned());
+        change.added.extend(wanted.iter().filter(|name| !self.names.contains(*name)).cloned());
+        change.removed.extend(self.names.iter().filter(|name| !wanted.contains(*name)).cloned());
         self.names = wanted;
         change
     }
@@ -114,14 +122,14 @@ impl Subscription {
         for name in unsubscribe {
             if name == WILDCARD {
                 change.wildcard_removed |= self.end_wildcard().wildcard_removed;
-            } else if self.names.remove(&name) {
+            } else if self.names.remove(&name).is_some() {
                 change.removed.push(name);
             }
         }
         for name in subscribe.into_iter().map(share) {
             if name == WILDCARD {
                 change.wildcard_added |= self.become_wildcard(false).wildcard_added;
-            } else if self.names.insert(name.clone()) {
+            } else if self.names.insert(name.clone()).is_none() {
                 change.added.push(name);
             } else {
                 change.again.push(name);

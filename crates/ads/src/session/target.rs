@@ -1,5 +1,6 @@
 //! What a seal wants one client to hold.
 
+use imbl::OrdSet;
 use imbl::ordmap::DiffItem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -43,6 +44,11 @@ impl Target {
     /// The table as the client shall hold it.
     fn table(&self, name: &Name) -> Option<&Arc<Table>> {
         self.composed.get(name).or_else(|| self.view.tables.get(name))
+    }
+
+    /// Names of the clusters.
+    pub(crate) fn members(&self) -> &OrdSet<Name> {
+        &self.view.members
     }
 
     /// Whether there is a cluster of this name.
