@@ -293,6 +293,7 @@ fn holder(row: &Row) -> Option<ObjectKey> {
         | Row::Member(..)
         | Row::Cluster(..)
         | Row::Endpoints(..)
+        | Row::KubeNode(..)
         | Row::Status(..) => None,
     }
 }

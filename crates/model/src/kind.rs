@@ -35,6 +35,8 @@ pub enum Kind {
     BackendTlsPolicy,
     /// core Namespace.
     Namespace,
+    /// core Node. Only the labels are read that say where it is.
+    Node,
     /// core Service.
     Service,
     /// `discovery.k8s.io` EndpointSlice.
@@ -47,7 +49,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 16] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::ListenerSet,
@@ -59,6 +61,7 @@ impl Kind {
         Kind::ReferenceGrant,
         Kind::BackendTlsPolicy,
         Kind::Namespace,
+        Kind::Node,
         Kind::Service,
         Kind::EndpointSlice,
         Kind::Secret,
@@ -80,6 +83,7 @@ impl Kind {
             Kind::ReferenceGrant => "ReferenceGrant",
             Kind::BackendTlsPolicy => "BackendTLSPolicy",
             Kind::Namespace => "Namespace",
+            Kind::Node => "Node",
             Kind::Service => "Service",
             Kind::EndpointSlice => "EndpointSlice",
             Kind::Secret => "Secret",
@@ -101,7 +105,7 @@ impl Kind {
             | Kind::UdpRoute
             | Kind::ReferenceGrant
             | Kind::BackendTlsPolicy => "gateway.networking.k8s.io",
-            Kind::Namespace | Kind::Service | Kind::Secret | Kind::ConfigMap => "",
+            Kind::Namespace | Kind::Node | Kind::Service | Kind::Secret | Kind::ConfigMap => "",
             Kind::EndpointSlice => "discovery.k8s.io",
         }
     }
@@ -119,6 +123,7 @@ impl Kind {
             | Kind::GrpcRoute
             | Kind::BackendTlsPolicy
             | Kind::Namespace
+            | Kind::Node
             | Kind::Service
             | Kind::EndpointSlice
             | Kind::Secret
@@ -129,7 +134,7 @@ impl Kind {
     /// Whether objects of this kind have no namespace.
     #[must_use]
     pub fn is_cluster_scoped(self) -> bool {
-        matches!(self, Kind::GatewayClass | Kind::Namespace)
+        matches!(self, Kind::GatewayClass | Kind::Namespace | Kind::Node)
     }
 
     /// Whether something would be open without an object of this kind that is closed with it. Such an object counts even
@@ -149,6 +154,7 @@ impl Kind {
             | Kind::TcpRoute
             | Kind::UdpRoute
             | Kind::ReferenceGrant
+            | Kind::Node
             | Kind::Service
             | Kind::EndpointSlice
             | Kind::Secret

@@ -28,6 +28,8 @@ mod features;
 
 mod held;
 
+mod locality;
+
 mod precedence;
 
 pub mod observation;
@@ -41,6 +43,9 @@ pub use finding::{Finding, Reason};
 pub use held::{Held, RETARGET_HOLD, RETARGET_HOLD_MAX_MS};
 pub use hostname::Hostname;
 pub use kind::{GroupKind, Kind, ListenerKey, ObjectKey};
+pub use locality::{
+    HOSTNAME_LABEL, LEVELS, Locality, LocalityPrefix, NETWORK_LABEL, REGION_LABEL, SUB_ZONE_LABEL, ZONE_LABEL,
+};
 pub use name::{Name, NamespacedName};
 pub use observation::{ClientId, Observation, Refusal, ResourceType};
 pub use plain::plain;

@@ -53,6 +53,8 @@ mod backend_tls_policy;
 
 mod namespace;
 
+mod kube_node;
+
 mod service;
 
 mod endpoint_slice;
@@ -107,6 +109,7 @@ pub fn normalize(object: &Object) -> Normalized {
         Kind::ReferenceGrant => plain(reference_grant::facts(&object.key, &root, &mut report)),
         Kind::BackendTlsPolicy => plain(backend_tls_policy::facts(&object.key, &root, &mut report)),
         Kind::Namespace => plain(namespace::facts(&object.key, &root, &mut report)),
+        Kind::Node => plain(kube_node::facts(&object.key, &root, &mut report)),
         Kind::Service => plain(service::facts(&object.key, &root, &mut report)),
         Kind::EndpointSlice => plain(endpoint_slice::facts(&object.key, &root, &mut report)),
         Kind::Secret => secret::normalized(&object.key, &root, &mut report),
@@ -132,9 +135,8 @@ pub fn admit(object: &Object) -> Vec<Finding> {
         Fact::Route(route) => route.findings.clone(),
         Fact::BackendTls(policy) => policy.findings.clone(),
         Fact::Finding(_, finding) => vec![finding],
-        Fact::Grant(_) | Fact::Namespace(_) | Fact::Service(_) | Fact::Slice(_) | Fact::Secret(_) | Fact::Bundle(_) => {
-            Vec::new()
-        }
+        Fact::Grant(_) | Fact::Namespace(_) | Fact::Node(_) => Vec::new(),
+        Fact::Service(_) | Fact::Slice(_) | Fact::Secret(_) | Fact::Bundle(_) => Vec::new(),
     });
     findings.filter(|finding| finding.reason == Reason::Invalid).collect()
 }

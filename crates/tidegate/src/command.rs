@@ -6,6 +6,8 @@ pub mod completions;
 
 pub mod limits;
 
+pub mod locality;
+
 pub mod reference;
 
 pub mod replay;

@@ -1,8 +1,11 @@
 //! A small cluster that changes at random. Names come from small pools, so that references hit, miss, dangle, cross
 //! namespaces and are taken up again after a deletion; every pair of kinds that can refer to each other does.
 
+mod nodes;
 mod policies;
 mod streams;
+
+pub use nodes::client;
 
 use crate::random::Random;
 use serde_json::{Value, json};
@@ -171,7 +174,7 @@ impl World {
             kind @ (Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute) => streams::route(&mut self.random, kind),
             Kind::ReferenceGrant => grant(&mut self.random),
             Kind::BackendTlsPolicy => policies::backend_tls(&mut self.random),
-            Kind::Namespace => json!({}),
+            Kind::Namespace | Kind::Node => json!({}),
             Kind::Service => service(&mut self.random),
             Kind::EndpointSlice => slice(&mut self.random),
             Kind::Secret => secret(&mut self.random),
@@ -183,6 +186,12 @@ impl World {
         }
         if key.kind == Kind::Namespace && self.random.chance(60) {
             metadata["labels"] = json!({"team": self.random.pick(&["x", "y"])});
+        }
+        if key.kind == Kind::Node {
+            metadata["labels"] = nodes::labels(&mut self.random);
+        }
+        if key.kind == Kind::Service && self.random.chance(15) {
+            metadata["annotations"] = nodes::annotations(&mut self.random);
         }
         if key.kind == Kind::EndpointSlice && self.random.chance(90) {
             metadata["labels"] = json!({"kubernetes.io/service-name": self.random.pick(&SERVICES)});
@@ -247,6 +256,7 @@ fn keys() -> Vec<ObjectKey> {
         all(Kind::ConfigMap, &BUNDLES);
     }
     keys.push(ObjectKey::new(Kind::Namespace, "", "annex"));
+    keys.extend(nodes::NODES.map(|name| ObjectKey::new(Kind::Node, "", name)));
     keys.extend(SECRETS.map(|name| ObjectKey::new(Kind::Secret, "annex", name)));
     for namespace in SET_NAMESPACES {
         keys.extend(SETS.map(|name| ObjectKey::new(Kind::ListenerSet, namespace, name)));
@@ -565,7 +575,11 @@ fn service(random: &mut Random) -> Value {
     if random.chance(20) {
         ports[0]["appProtocol"] = json!(random.pick(&["kubernetes.io/h2c", "kubernetes.io/ws", "http"]));
     }
-    json!({"spec": {"ports": ports}})
+    let mut spec = json!({"ports": ports});
+    if random.chance(50) {
+        spec["trafficDistribution"] = nodes::distribution(random);
+    }
+    json!({"spec": spec})
 }
 
 fn slice(random: &mut Random) -> Value {
@@ -581,6 +595,9 @@ fn slice(random: &mut Random) -> Value {
             }
             if random.chance(50) {
                 endpoint["zone"] = json!(random.pick(&["z1", "z2"]));
+            }
+            if random.chance(60) {
+                endpoint["nodeName"] = json!(random.pick(&["left", "left", "right", "far", "lost"]));
             }
             endpoint
         })
