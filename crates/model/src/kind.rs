@@ -43,11 +43,13 @@ pub enum Kind {
     Secret,
     /// core ConfigMap. Of what it holds only the entry [`BUNDLE_ENTRY`](crate::BUNDLE_ENTRY) is read.
     ConfigMap,
+    /// `tidegate.dev` EndpointReport. The one kind whose `status` is read.
+    EndpointReport,
 }
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 16] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::ListenerSet,
@@ -63,6 +65,7 @@ impl Kind {
         Kind::EndpointSlice,
         Kind::Secret,
         Kind::ConfigMap,
+        Kind::EndpointReport,
     ];
 
     /// The kind as a manifest writes it.
@@ -84,6 +87,7 @@ impl Kind {
             Kind::EndpointSlice => "EndpointSlice",
             Kind::Secret => "Secret",
             Kind::ConfigMap => "ConfigMap",
+            Kind::EndpointReport => "EndpointReport",
         }
     }
 
@@ -103,6 +107,7 @@ impl Kind {
             | Kind::BackendTlsPolicy => "gateway.networking.k8s.io",
             Kind::Namespace | Kind::Service | Kind::Secret | Kind::ConfigMap => "",
             Kind::EndpointSlice => "discovery.k8s.io",
+            Kind::EndpointReport => "tidegate.dev",
         }
     }
 
@@ -123,6 +128,7 @@ impl Kind {
             | Kind::EndpointSlice
             | Kind::Secret
             | Kind::ConfigMap => &["v1"],
+            Kind::EndpointReport => &["v1alpha1"],
         }
     }
 

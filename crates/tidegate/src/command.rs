@@ -4,6 +4,8 @@ pub mod bootstrap;
 
 pub mod completions;
 
+pub mod lifetime;
+
 pub mod limits;
 
 pub mod reference;

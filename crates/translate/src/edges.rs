@@ -12,7 +12,7 @@ use std::hash::Hash;
 use tidegate_model::Name;
 
 /// Every edge that can be cut.
-pub const EDGES: [&str; 50] = [
+pub const EDGES: [&str; 51] = [
     "classes to Gateways",
     "verdicts to status",
     "verdicts to Gateways of ours",
@@ -56,6 +56,7 @@ pub const EDGES: [&str; 50] = [
     "certificates towards backends",
     "clusters with certificates",
     "slices to assignments",
+    "reports to assignments",
     "attachments to status",
     "findings to Gateways and ListenerSets",
     "classes to status",

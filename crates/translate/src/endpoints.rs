@@ -1,13 +1,14 @@
 //! Endpoint assignments: for every cluster that somebody references, the members its Service port has in all the
-//! Service's slices. A cluster without members has an empty assignment, which is sent: it is the truth.
+//! Service's slices, and what reports make of them. A cluster without members has an empty assignment, which is sent: it is the truth.
 
 use crate::edges::Edges;
 use crate::lookup::Rows;
 use crate::names::{Backend, ClusterKey, TlsKey};
+use crate::reports::{self, Candidate, Reports};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tidegate_model::{EndpointState, Name, NamespacedName, SliceFact};
+use tidegate_model::{EndpointFact, EndpointState, Name, NamespacedName, ReportFact, SliceFact};
 use tidegate_xds::{Row, Variants, encode, ir};
 
 /// What the assignments of one Service are made of. Wanted clusters sort first.
@@ -15,6 +16,7 @@ use tidegate_xds::{Row, Variants, encode, ir};
 enum ServiceInput {
     Wanted(Backend),
     Slice(Arc<SliceFact>),
+    Report(ReportFact),
 }
 
 /// Cluster and assignment of every wanted backend; `demands` are what policies demand of those that they are about.
@@ -23,12 +25,15 @@ pub(crate) fn assignments<'s>(
     wanted: Rows<'s, Backend>,
     demands: Rows<'s, (NamespacedName, Arc<ir::UpstreamTls>)>,
     slices: Rows<'s, Arc<SliceFact>>,
+    reports: Rows<'s, ReportFact>,
 ) -> Rows<'s, Row> {
     let wanted = edges.carry("clusters that are wanted", wanted);
     let slices = edges.carry("slices to assignments", slices);
     let wanted_backends = wanted.clone();
     let wanted = wanted.map(|backend| (backend.cluster.service.clone(), ServiceInput::Wanted(backend)));
     let slices = slices.flat_map(|slice| slice.service.clone().map(|service| (service, ServiceInput::Slice(slice))));
+    let reports = edges.carry("reports to assignments", reports);
+    let reports = reports.map(|entry| (entry.service.clone(), ServiceInput::Report(entry)));
     // Apart from the reduction: a cluster does not depend on its endpoints.
     let plain = wanted_backends.clone().filter(|backend| backend.cluster.tls.is_none());
     let secured = wanted_backends.flat_map(|backend| Some((backend.cluster.tls.clone()?.policy, backend)));
@@ -37,23 +42,19 @@ pub(crate) fn assignments<'s>(
         |_policy, backend, demand| Some(cluster(backend, Some(demand))),
     );
     let clusters = plain.map(|backend| cluster(&backend, None)).concat(secured);
-    let assignments =
-        wanted.concat(slices).reduce_named("assignments by service", |_: &NamespacedName, input, output| {
-            let wanted = input.iter().filter_map(|(input, _)| match input {
-                ServiceInput::Wanted(backend) => Some(backend),
-                ServiceInput::Slice(_) => None,
-            });
-            let slices: Vec<&SliceFact> = input
-                .iter()
-                .filter_map(|(input, _)| match input {
-                    ServiceInput::Wanted(_) => None,
-                    ServiceInput::Slice(slice) => Some(&**slice),
-                })
-                .collect();
-            for backend in wanted {
-                output.push((endpoints(backend, &slices), 1));
+    let inputs = wanted.concatenate([slices, reports]);
+    let assignments = inputs.reduce_named("assignments by service", |_: &NamespacedName, input, output| {
+        let (mut wanted, mut slices, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+        for (input, _) in input {
+            match input {
+                ServiceInput::Wanted(backend) => wanted.push(backend),
+                ServiceInput::Slice(slice) => slices.push(&**slice),
+                ServiceInput::Report(entry) => entries.push(entry),
             }
-        });
+        }
+        let reports = Reports::of(entries);
+        output.extend(wanted.into_iter().map(|backend| (endpoints(backend, &slices, &reports), 1)));
+    });
     clusters.concat(assignments.map(|(_service, row)| row))
 }
 
@@ -69,9 +70,9 @@ pub(crate) fn cluster(backend: &Backend, demand: Option<&ir::UpstreamTls>) -> Ro
 }
 
 /// Its assignment.
-pub(crate) fn endpoints(backend: &Backend, slices: &[&SliceFact]) -> Row {
+pub(crate) fn endpoints(backend: &Backend, slices: &[&SliceFact], reports: &Reports<'_>) -> Row {
     let name = backend.cluster.name();
-    let assignment = assignment(&name, backend, slices);
+    let assignment = assignment(&name, backend, slices, reports);
     Row::Endpoints(name, Variants::any(encode::endpoints(&assignment)))
 }
 
@@ -85,33 +86,39 @@ pub(crate) fn is_usable(backend: &Backend, slices: &[&SliceFact]) -> bool {
 }
 
 /// The members of a Service port over all its slices: joined on the port's *name*, each address and port once.
-fn assignment(cluster: &Name, backend: &Backend, slices: &[&SliceFact]) -> ir::Assignment {
-    let mut members: BTreeMap<(&Name, u16), (EndpointState, Option<&Name>)> = BTreeMap::new();
+fn assignment(cluster: &Name, backend: &Backend, slices: &[&SliceFact], reports: &Reports<'_>) -> ir::Assignment {
+    let mut members: BTreeMap<(&Name, u16), &EndpointFact> = BTreeMap::new();
     for slice in slices {
         let ports =
             slice.ports.iter().filter(|p| p.name == backend.port_name && p.transport == backend.cluster.transport);
         for port in ports {
             for endpoint in &slice.endpoints {
-                let found = (endpoint.state, endpoint.zone.as_ref());
-                let member = members.entry((&endpoint.address, port.port)).or_insert(found);
+                let member = members.entry((&endpoint.address, port.port)).or_insert(endpoint);
                 // The same address in two slices during a rebalance: ready if one says so.
-                *member = (*member).min(found);
+                *member = (*member).min(endpoint);
             }
         }
     }
-    let any_ready = members.values().any(|(state, _)| *state == EndpointState::Ready);
-    let mut zones: BTreeMap<Name, BTreeSet<ir::Endpoint>> = BTreeMap::new();
-    for ((address, port), (state, zone)) in members {
+    let any_ready = members.values().any(|endpoint| endpoint.state == EndpointState::Ready);
+    let candidates = members.iter().map(|((_, port), endpoint)| Candidate {
+        local: true,
+        tier: 0,
         // While something is ready, a terminating endpoint only finishes what it has; removing it at once would reset
         // its requests. While nothing is, it is better than nobody.
-        let draining = any_ready && state == EndpointState::Draining;
-        let endpoint = ir::Endpoint { address: address.clone(), port, draining };
-        zones.entry(zone.cloned().unwrap_or_default()).or_default().insert(endpoint);
+        used: !any_ready || endpoint.state == EndpointState::Ready,
+        standing: reports.standing(endpoint, *port),
+    });
+    let places = reports::places(&candidates.collect::<Vec<_>>());
+    let mut localities: BTreeMap<(u32, Name), BTreeSet<ir::Endpoint>> = BTreeMap::new();
+    for (((address, port), member), place) in members.into_iter().zip(places) {
+        let endpoint = ir::Endpoint { address: address.clone(), port, draining: place.draining };
+        let locality = (place.priority, member.zone.clone().unwrap_or_default());
+        localities.entry(locality).or_default().insert(endpoint);
     }
-    let localities = zones.into_iter().map(|(zone, endpoints)| ir::Locality {
+    let localities = localities.into_iter().map(|((priority, zone), endpoints)| ir::Locality {
         region: Name::default(),
         zone,
-        priority: 0,
+        priority,
         endpoints: endpoints.into_iter().collect(),
     });
     ir::Assignment { cluster: cluster.clone(), localities: localities.collect() }
@@ -137,6 +144,7 @@ mod tests {
                     state: *state,
                     node: None,
                     zone: None,
+                    target: None,
                 })
                 .collect(),
         }
@@ -153,7 +161,7 @@ mod tests {
             },
             port_name: port_name.into(),
         };
-        let assignment = assignment(&"c".into(), &backend, slices);
+        let assignment = assignment(&"c".into(), &backend, slices, &Reports::default());
         let endpoints = assignment.localities.iter().flat_map(|l| &l.endpoints);
         endpoints.map(|e| format!("{}:{}{}", e.address, e.port, if e.draining { " draining" } else { "" })).collect()
     }

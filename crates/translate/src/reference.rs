@@ -18,6 +18,7 @@ use crate::lower::{Lead, RouteInput, RouteOutput, RouteParts};
 use crate::names::{Backend, HostKey};
 use crate::rank::Ranked;
 use crate::references::{Ask, GrantKey};
+use crate::reports::Reports;
 use crate::rivals::{self, Claim, Loss};
 use crate::sockets::{self, SocketOutput};
 use crate::status::{self, OtherInput, ParentInput};
@@ -26,8 +27,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
     BackendTlsFact, BundleFact, ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, ListenerKey, ListenerSetFact,
-    Millis, Name, NamespaceFact, NamespacedName, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact,
-    SliceFact,
+    Millis, Name, NamespaceFact, NamespacedName, ObjectKey, ReportFact, RouteFact, RouteKey, RouteKind, SecretFact,
+    ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 
@@ -52,6 +53,7 @@ struct Facts<'f> {
     secrets: BTreeMap<&'f NamespacedName, &'f SecretFact>,
     bundles: BTreeMap<&'f NamespacedName, &'f Arc<BundleFact>>,
     policies: Vec<&'f Arc<BackendTlsFact>>,
+    reports: Vec<&'f ReportFact>,
     findings: Vec<(&'f ObjectKey, &'f Finding)>,
     /// What follows from policies and bundles.
     judged: Judged,
@@ -73,6 +75,7 @@ impl<'f> Facts<'f> {
                 Fact::Secret(secret) => drop(sorted.secrets.insert(&secret.name, secret)),
                 Fact::Bundle(bundle) => drop(sorted.bundles.insert(&bundle.name, bundle)),
                 Fact::BackendTls(policy) => sorted.policies.push(policy),
+                Fact::Report(entry) => sorted.reports.push(entry),
                 Fact::Finding(object, finding) => sorted.findings.push((object, finding)),
             }
         }
@@ -162,7 +165,9 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
         let policy = backend.cluster.tls.as_ref().map(|tls| &tls.policy);
         let demand = policy.and_then(|policy| facts.judged.demand(policy));
         rows.insert(endpoints::cluster(backend, demand));
-        rows.insert(endpoints::endpoints(backend, &slices_of(&facts, backend)));
+        let reports = facts.reports.iter().filter(|entry| entry.service == backend.cluster.service);
+        let reports = Reports::of(reports.copied());
+        rows.insert(endpoints::endpoints(backend, &slices_of(&facts, backend), &reports));
     }
     statuses(&facts, &verdicts, &attachments, &losses, &mut rows);
     rows.extend(other_statuses(config, &facts, &leads));

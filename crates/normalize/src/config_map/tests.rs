@@ -1,6 +1,6 @@
 use super::*;
 use crate::fixture::{object, rows};
-use crate::normalize;
+use crate::{Moment, normalize};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn certificate(name: &str) -> String {
 fn config_map(field: &str, entries: Value) -> Normalized {
     let mut body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ca", "namespace": "shop"}});
     body[field] = entries;
-    normalize(&object(body))
+    normalize(&object(body), &Moment::default())
 }
 
 fn read(normalized: &Normalized) -> Result<Name, Name> {
@@ -30,9 +30,9 @@ fn certificates_are_taken_and_nothing_else_each_once() {
     let found = config_map("data", json!({"ca.crt": written}));
     let canonical = format!("{}{}", one.replace("\r\n", "\n"), two.replace("\r\n", "\n"));
     assert_eq!(read(&found), Ok(canonical.into()));
-    assert_eq!((rows(&found.facts), found.deadlines.len()), (vec![], 1));
-    assert_eq!(rows(&found.after)[0].reason, Reason::CertificateExpired);
-    assert_eq!(read(&found), read(&Normalized { facts: found.after.clone(), ..Normalized::default() }));
+    let [ending] = &found.endings[..] else { panic!("{:?}", found.endings) };
+    assert_eq!((rows(&found.facts), &ending.ends), (vec![], &vec![]), "it is used all the same");
+    assert_eq!(rows(&ending.after)[0].reason, Reason::CertificateExpired);
     let binary = config_map("binaryData", json!({"ca.crt": BASE64_STANDARD.encode(&one)}));
     assert!(read(&binary).is_ok_and(|pem| pem.contains(&one.replace("\r\n", "\n")[..40])));
 }
