@@ -12,6 +12,8 @@ pub mod reference;
 
 pub mod replay;
 
+pub mod report;
+
 pub mod serve;
 
 pub mod standalone;
@@ -69,6 +71,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Standalone(args) => standalone::run(args),
         Command::Translate(args) => translate::run(&args),
         Command::Replay(args) => replay::run(args),
+        Command::Report(args) => report::run(args),
         Command::Bootstrap(args) => bootstrap::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Version(args) => version::run(&args),
