@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use tidegate_ads::session::{Ask, Client, Limits, Protocol, Reply, Request, Session, TypeUrl};
-use tidegate_model::{ClientId, Millis, Name, ResourceType};
+use tidegate_model::{ClientId, Locality, Millis, Name, ResourceType};
 use tidegate_workload::{Random, Shape};
 use tidegate_xds::Sealed;
 
@@ -118,7 +118,7 @@ fn millis(round: usize) -> Millis {
 fn connect(cluster: &Cluster, index: usize) -> Session {
     let gateway = cluster.fanout.gateway_name(index % cluster.fanout.shape().gateways);
     let id = ClientId { stream: index as u64, node: Name::from(format!("client-{index}")) };
-    let client = Client { id, gateway: gateway.clone() };
+    let client = Client { id, gateway: gateway.clone(), locality: Locality::default() };
     let mut session = Session::new(Protocol::Delta, client, Limits::default());
     let replies = session.on_sealed(cluster.sealed.clone(), millis(0));
     accept(&mut session, replies, millis(0));

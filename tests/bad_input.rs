@@ -131,7 +131,9 @@ fn files() -> BTreeMap<String, Object> {
         for event in World::new(group).list() {
             let Event::Apply(object) = event else { continue };
             let mut text = object.body.to_string();
-            for name in ["infra", "shop", "team-x", "annex", "ours", "also-ours", "foreign", "nowhere"] {
+            let classes_and_namespaces =
+                ["infra", "shop", "team-x", "annex", "ours", "also-ours", "foreign", "nowhere"];
+            for name in classes_and_namespaces.into_iter().chain(["left", "right", "far", "lost"]) {
                 text = text.replace(&format!("\"{name}\""), &format!("\"g{group}-{name}\""));
             }
             let object = Object::new(serde_json::from_str(&text).unwrap()).unwrap();
@@ -156,7 +158,7 @@ fn group(row: &Row) -> Option<String> {
         | Row::Shows(gateway, ..)
         | Row::Member(gateway, _) => of(gateway.as_str()),
         Row::Held(held) => of(held.gateway.as_str()),
-        Row::Cluster(name, _) | Row::Endpoints(name, _) => of(name),
+        Row::Cluster(name, _) | Row::Endpoints(name, _) | Row::KubeNode(name, _) => of(name),
         Row::Status(key, _) if key.kind.is_cluster_scoped() => of(key.name.name()),
         Row::Status(key, _) => of(key.name.namespace()),
     }

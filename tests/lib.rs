@@ -38,6 +38,7 @@ pub fn rows_of(sealed: &Sealed) -> BTreeSet<Row> {
     }
     rows.extend(sealed.clusters.iter().map(|(name, variants)| Row::Cluster(name.clone(), variants.clone())));
     rows.extend(sealed.endpoints.iter().map(|(name, variants)| Row::Endpoints(name.clone(), variants.clone())));
+    rows.extend(sealed.kube_nodes.iter().map(|(name, locality)| Row::KubeNode(name.clone(), locality.clone())));
     rows.extend(sealed.status.iter().map(|(object, status)| Row::Status(object.clone(), status.clone())));
     rows.extend(sealed.held.iter().cloned().map(Row::Held));
     rows

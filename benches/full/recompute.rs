@@ -156,6 +156,7 @@ fn assignment(cluster: &Name, port_name: &Name, slices: &[&Arc<SliceFact>]) -> i
     }
     let localities = zones.into_iter().map(|(zone, endpoints)| ir::Locality {
         region: Name::default(),
+        sub_zone: Name::default(),
         zone,
         priority: 0,
         endpoints: endpoints.into_iter().collect(),

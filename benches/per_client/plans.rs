@@ -157,6 +157,7 @@ fn assignment(service: &NamespacedName, slices: &[&SliceFact], preferred: Option
     let there = preferred.is_some_and(|zone| zones.contains_key(zone));
     let localities = zones.into_iter().map(|(zone, endpoints)| ir::Locality {
         region: Name::default(),
+        sub_zone: Name::default(),
         priority: u32::from(there && preferred != Some(&zone)),
         zone,
         endpoints: endpoints.into_iter().collect(),

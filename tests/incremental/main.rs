@@ -26,6 +26,7 @@ fn sealed(applied: Applied) -> std::sync::Arc<Sealed> {
     }
 }
 
+mod clients;
 mod holds;
 
 /// Some of the addresses that Gateways ask for can be used.

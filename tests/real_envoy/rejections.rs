@@ -126,8 +126,8 @@ fn cluster(name: &Name, wrong: Wrong) -> Resource {
 
 fn endpoints(name: &Name, backend: SocketAddr, wrong: Wrong) -> Resource {
     let endpoint = ir::Endpoint { address: backend.ip().to_string().into(), port: backend.port(), draining: false };
-    let locality =
-        ir::Locality { region: Name::default(), zone: Name::default(), priority: 0, endpoints: vec![endpoint] };
+    let (region, zone, sub_zone) = Default::default();
+    let locality = ir::Locality { region, zone, sub_zone, priority: 0, endpoints: vec![endpoint] };
     let good = encode::endpoints(&ir::Assignment { cluster: name.clone(), localities: vec![locality] });
     if wrong != Wrong::Endpoint {
         return good;

@@ -36,8 +36,13 @@ fn forms(kind: ResourceType, variants: &Variants) -> Vec<Value> {
     variants
         .all()
         .iter()
-        .map(|variant| match variant.when {
-            When::Any => resource(kind, &variant.resource),
+        .map(|variant| {
+            let mut form = resource(kind, &variant.resource);
+            match &variant.when {
+                When::Any => {}
+                When::Locality(prefix) => form["for"] = json!(prefix.to_string()),
+            }
+            form
         })
         .collect()
 }

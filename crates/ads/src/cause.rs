@@ -8,7 +8,7 @@ use tidegate_model::ResourceType;
 pub enum Cause {
     /// A new seal changed it.
     Seal,
-    /// A client asked for more, or for the first time.
+    /// A client asked for more, or for the first time; or says that it runs elsewhere.
     Subscription,
     /// A client that brings what it held before asked for the first time on its stream.
     Reconnect,
@@ -71,6 +71,10 @@ pub(crate) enum Occasion {
 }
 
 impl Occasion {
+    /// The client says that it runs elsewhere.
+    pub(crate) const MOVED: Occasion =
+        Occasion::Request { kind: None, own: Cause::Subscription, others: Cause::Subscription };
+
     /// Why the response of this type is sent; `follows` says whether one of clusters was sent before it, on this occasion.
     pub(crate) fn cause(self, kind: ResourceType, follows: bool) -> Cause {
         let cause = match self {

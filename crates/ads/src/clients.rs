@@ -96,11 +96,11 @@ impl Clients {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_model::{ClientId, Name, NamespacedName};
+    use tidegate_model::{ClientId, Locality, Name, NamespacedName};
 
     fn stats(change: impl FnOnce(&mut SessionStats)) -> ClientStats {
         let id = ClientId { stream: 1, node: Name::from("envoy-0") };
-        let client = Client { id, gateway: NamespacedName::new("shop", "public") };
+        let client = Client { id, gateway: NamespacedName::new("shop", "public"), locality: Locality::default() };
         let mut session = SessionStats { epoch: Some(7), ..SessionStats::default() };
         change(&mut session);
         ClientStats { client, protocol: Protocol::Delta, since: 0, seal_millis: 0, session }

@@ -257,11 +257,11 @@ fn parse(version: Name) -> Result<Version, Unreadable> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_model::ClientId;
+    use tidegate_model::{ClientId, Locality};
 
     fn client(stream: u64, node: &str) -> Client {
         let id = ClientId { stream, node: node.into() };
-        Client { id, gateway: NamespacedName::new("shop", "public") }
+        Client { id, gateway: NamespacedName::new("shop", "public"), locality: Locality::default() }
     }
 
     fn rejections() -> Rejections {

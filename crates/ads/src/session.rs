@@ -44,7 +44,7 @@ use std::sync::Arc;
 use subscription::{Change, Subscription};
 use tables::TableVerdict;
 use target::Target;
-use tidegate_model::{Epoch, Millis, Name, Observation, Refusal, ResourceType};
+use tidegate_model::{Epoch, Locality, Millis, Name, Observation, Refusal, ResourceType};
 use tidegate_xds::Sealed;
 
 /// One value for each resource type.
@@ -121,6 +121,8 @@ pub struct Session {
 pub struct SessionStats {
     /// The newest seal that it knows; none before the first.
     pub epoch: Option<Epoch>,
+    /// Where the client is by that seal.
+    pub locality: Locality,
     /// Listeners and tables that were sent although clusters they name were not proven usable, so far.
     pub overdue_pins: u64,
     /// Listeners and tables that wait for clusters now.
@@ -248,10 +250,23 @@ impl Session {
     pub fn on_sealed(&mut self, sealed: Arc<Sealed>, now: Millis) -> Vec<Reply> {
         self.tick(now);
         let mut out = Vec::new();
-        let target = self.composed(&Target::new(sealed, &self.client.gateway));
+        let target = self.composed(&Target::new(sealed, &self.client));
         self.retarget(target);
         self.flush(&mut out);
         self.tell(&mut out);
+        out
+    }
+
+    /// The client runs elsewhere than it said: from now on it gets what is for clients there.
+    pub fn on_locality(&mut self, locality: Locality, now: Millis) -> Vec<Reply> {
+        self.tick(now);
+        self.client.locality = locality;
+        let mut out = Vec::new();
+        if self.sealed {
+            self.retarget(self.target.elsewhere(&self.client));
+            self.flush(&mut out);
+            self.tell(&mut out);
+        }
         out
     }
 
@@ -296,6 +311,7 @@ impl Session {
         };
         SessionStats {
             epoch: self.sealed.then(|| self.target.epoch()),
+            locality: self.target.locality().clone(),
             overdue_pins: self.overdue_pins,
             pinned: self.pinned(),
             leaving: self.leaving().count(),

@@ -6,6 +6,7 @@ mod figures;
 mod harness;
 mod hostile;
 mod limits;
+mod localities;
 mod loopback;
 mod model;
 mod publication;

@@ -301,6 +301,7 @@ fn holder(row: &Row) -> Option<ObjectKey> {
         | Row::Member(..)
         | Row::Cluster(..)
         | Row::Endpoints(..)
+        | Row::KubeNode(..)
         | Row::Status(..) => None,
     }
 }

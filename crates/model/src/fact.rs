@@ -7,6 +7,7 @@
 use crate::finding::Finding;
 use crate::hostname::Hostname;
 use crate::kind::{GroupKind, Kind, ObjectKey};
+use crate::locality::{LEVELS, Locality};
 use crate::name::{Name, NamespacedName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub enum Fact {
     Grant(GrantFact),
     /// A Namespace.
     Namespace(NamespaceFact),
+    /// A Node.
+    Node(Arc<NodeFact>),
     /// A Service.
     Service(Arc<ServiceFact>),
     /// An EndpointSlice.
@@ -429,6 +432,15 @@ impl NamespaceFact {
     }
 }
 
+/// A Node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NodeFact {
+    /// Its name.
+    pub name: Name,
+    /// Where its labels say that it is; its host is its name where no label says another.
+    pub locality: Locality,
+}
+
 /// A Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ServiceFact {
@@ -438,6 +450,35 @@ pub struct ServiceFact {
     pub external_name: Option<Name>,
     /// `spec.ports`, in order.
     pub ports: Vec<ServicePortFact>,
+    /// Which of its endpoints a client prefers.
+    pub distribution: TrafficDistribution,
+}
+
+/// Which endpoints of a Service a client prefers: `spec.trafficDistribution`, or the annotation that means the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TrafficDistribution {
+    /// None.
+    #[default]
+    Any,
+    /// Those of its network: `PreferNetwork`.
+    Network,
+    /// Those of its zone, then of its region, then of its network: `PreferSameZone`, and `PreferClose`.
+    Zone,
+    /// Those of its host, then of its sub-zone, and on as for the zone: `PreferSameNode`.
+    Host,
+}
+
+impl TrafficDistribution {
+    /// How many levels of a [`Locality`] matter.
+    #[must_use]
+    pub fn depth(self) -> usize {
+        match self {
+            TrafficDistribution::Any => 0,
+            TrafficDistribution::Network => 1,
+            TrafficDistribution::Zone => 3,
+            TrafficDistribution::Host => LEVELS,
+        }
+    }
 }
 
 /// A port of a Service.
@@ -579,6 +620,7 @@ impl Fact {
             Fact::ListenerSet(set) => set.key(),
             Fact::Route(route) => route.key.object(),
             Fact::Namespace(namespace) => ObjectKey::new(Kind::Namespace, "", &namespace.name),
+            Fact::Node(node) => ObjectKey::new(Kind::Node, "", &node.name),
             Fact::Service(service) => ObjectKey { kind: Kind::Service, name: service.name.clone() },
             Fact::Slice(slice) => ObjectKey { kind: Kind::EndpointSlice, name: slice.name.clone() },
             Fact::Secret(secret) => ObjectKey { kind: Kind::Secret, name: secret.name.clone() },

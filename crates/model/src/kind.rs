@@ -35,6 +35,8 @@ pub enum Kind {
     BackendTlsPolicy,
     /// core Namespace.
     Namespace,
+    /// core Node. Only the labels are read that say where it is.
+    Node,
     /// core Service.
     Service,
     /// `discovery.k8s.io` EndpointSlice.
@@ -49,7 +51,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 16] = [
+    pub const ALL: [Kind; 17] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::ListenerSet,
@@ -61,6 +63,7 @@ impl Kind {
         Kind::ReferenceGrant,
         Kind::BackendTlsPolicy,
         Kind::Namespace,
+        Kind::Node,
         Kind::Service,
         Kind::EndpointSlice,
         Kind::Secret,
@@ -83,6 +86,7 @@ impl Kind {
             Kind::ReferenceGrant => "ReferenceGrant",
             Kind::BackendTlsPolicy => "BackendTLSPolicy",
             Kind::Namespace => "Namespace",
+            Kind::Node => "Node",
             Kind::Service => "Service",
             Kind::EndpointSlice => "EndpointSlice",
             Kind::Secret => "Secret",
@@ -105,7 +109,7 @@ impl Kind {
             | Kind::UdpRoute
             | Kind::ReferenceGrant
             | Kind::BackendTlsPolicy => "gateway.networking.k8s.io",
-            Kind::Namespace | Kind::Service | Kind::Secret | Kind::ConfigMap => "",
+            Kind::Namespace | Kind::Node | Kind::Service | Kind::Secret | Kind::ConfigMap => "",
             Kind::EndpointSlice => "discovery.k8s.io",
             Kind::EndpointReport => "tidegate.dev",
         }
@@ -124,6 +128,7 @@ impl Kind {
             | Kind::GrpcRoute
             | Kind::BackendTlsPolicy
             | Kind::Namespace
+            | Kind::Node
             | Kind::Service
             | Kind::EndpointSlice
             | Kind::Secret
@@ -135,7 +140,7 @@ impl Kind {
     /// Whether objects of this kind have no namespace.
     #[must_use]
     pub fn is_cluster_scoped(self) -> bool {
-        matches!(self, Kind::GatewayClass | Kind::Namespace)
+        matches!(self, Kind::GatewayClass | Kind::Namespace | Kind::Node)
     }
 
     /// The kind of an `apiVersion` (`group/version` or `version`) and `kind`, if it is one that is read.

@@ -26,6 +26,8 @@ mod features;
 
 mod held;
 
+mod locality;
+
 pub mod observation;
 
 mod time;
@@ -37,6 +39,9 @@ pub use finding::{Finding, Reason};
 pub use held::{Held, RETARGET_HOLD, RETARGET_HOLD_MAX_MS};
 pub use hostname::Hostname;
 pub use kind::{GroupKind, Kind, ListenerKey, ObjectKey};
+pub use locality::{
+    HOSTNAME_LABEL, LEVELS, Locality, LocalityPrefix, NETWORK_LABEL, REGION_LABEL, SUB_ZONE_LABEL, ZONE_LABEL,
+};
 pub use name::{Name, NamespacedName};
 pub use observation::{ClientId, Observation, Refusal, ResourceType};
 pub use status::*;

@@ -28,6 +28,7 @@ pub(crate) fn carried(facts: &[Fact]) -> Vec<Finding> {
         Fact::BackendTls(policy) => policy.findings.clone(),
         Fact::Grant(_)
         | Fact::Namespace(_)
+        | Fact::Node(_)
         | Fact::Service(_)
         | Fact::Slice(_)
         | Fact::Secret(_)

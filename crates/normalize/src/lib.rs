@@ -54,6 +54,8 @@ mod backend_tls_policy;
 
 mod namespace;
 
+mod kube_node;
+
 mod service;
 
 mod endpoint_slice;
@@ -142,6 +144,7 @@ pub fn normalize(object: &Object, moment: &Moment) -> Normalized {
         Kind::ReferenceGrant => plain(reference_grant::facts(&object.key, &root, &mut report)),
         Kind::BackendTlsPolicy => plain(backend_tls_policy::facts(&object.key, &root, &mut report)),
         Kind::Namespace => plain(namespace::facts(&object.key, &root, &mut report)),
+        Kind::Node => plain(kube_node::facts(&object.key, &root, &mut report)),
         Kind::Service => plain(service::facts(&object.key, &root, &mut report)),
         Kind::EndpointSlice => plain(endpoint_slice::facts(&object.key, &root, &mut report)),
         Kind::Secret => secret::normalized(&object.key, &root, &mut report),
@@ -164,13 +167,8 @@ pub fn admit(object: &Object) -> Vec<Finding> {
         Fact::Route(route) => route.findings.clone(),
         Fact::BackendTls(policy) => policy.findings.clone(),
         Fact::Finding(_, finding) => vec![finding],
-        Fact::Grant(_)
-        | Fact::Namespace(_)
-        | Fact::Service(_)
-        | Fact::Slice(_)
-        | Fact::Secret(_)
-        | Fact::Bundle(_)
-        | Fact::Report(_) => Vec::new(),
+        Fact::Grant(_) | Fact::Namespace(_) | Fact::Node(_) => Vec::new(),
+        Fact::Service(_) | Fact::Slice(_) | Fact::Secret(_) | Fact::Bundle(_) | Fact::Report(_) => Vec::new(),
     });
     findings.filter(|finding| finding.reason == Reason::Invalid).collect()
 }

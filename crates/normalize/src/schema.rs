@@ -204,6 +204,7 @@ fn decode(kind: Kind, body: &Value) -> Option<Decoded> {
         Kind::ReferenceGrant => decode_as::<referencegrants::ReferenceGrant>(body),
         Kind::BackendTlsPolicy => decode_as::<backendtlspolicies::BackendTlsPolicy>(body),
         Kind::Namespace => decode_as::<core::Namespace>(body),
+        Kind::Node => decode_as::<core::Node>(body),
         Kind::Service => decode_as::<core::Service>(body),
         Kind::EndpointSlice => decode_as::<discovery::EndpointSlice>(body),
         Kind::EndpointReport => decode_as::<EndpointReport>(body),

@@ -1,14 +1,19 @@
-//! Service: ports, what is spoken on them, and external names.
+//! Service: ports, what is spoken on them, external names, and which endpoints are preferred.
 
 use crate::metadata::{Metadata, name_holds};
 use crate::node::{Node, Report, quote};
 use crate::text::{PORT_NAME, PRECISE_HOSTNAME, SERVICE_NAME, any, is_ip};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidegate_model::{Fact, Finding, Name, ObjectKey, Reason, ServiceFact, ServicePortFact, Transport, Upstream};
+use tidegate_model::{
+    Fact, Finding, Name, ObjectKey, Reason, ServiceFact, ServicePortFact, TrafficDistribution, Transport, Upstream,
+};
 
 /// Bound on the ports that are read. An API server has none but the size of an object.
 const MAX_PORTS: usize = 4096;
+
+/// The annotation that says what `spec.trafficDistribution` says, and may say more.
+const DISTRIBUTION_ANNOTATION: &str = "networking.istio.io/traffic-distribution";
 
 /// The Service, with the ports that can be read. A port that an API server would refuse is left out, with a finding; the
 /// others are used.
@@ -28,7 +33,30 @@ pub(crate) fn facts(key: &ObjectKey, root: &Node<'_>, report: &mut Report) -> Ve
     if ports.is_empty() && kind != "ExternalName" && !headless && report.is_clean() {
         report.invalid(&list, "must not be empty; add a port");
     }
-    vec![Fact::Service(Arc::new(ServiceFact { name: key.name.clone(), external_name, ports }))]
+    let distribution = distribution(root, report);
+    vec![Fact::Service(Arc::new(ServiceFact { name: key.name.clone(), external_name, ports, distribution }))]
+}
+
+/// Which endpoints are preferred: the field says it, or the annotation where there is no field. A value that is not known
+/// restricts nobody: it is said, and means no preference.
+fn distribution(root: &Node<'_>, report: &mut Report) -> TrafficDistribution {
+    let (spec, metadata) = (root.field("spec"), root.field("metadata"));
+    let annotations = metadata.field("annotations");
+    let (field, annotation) = (spec.field("trafficDistribution"), annotations.key(DISTRIBUTION_ANNOTATION));
+    let (place, more) = if field.is_present() { (field, "") } else { (annotation, ", PreferNetwork, Any") };
+    let Some(text) = place.text(report) else { return TrafficDistribution::Any };
+    match text {
+        "PreferClose" | "PreferSameZone" => TrafficDistribution::Zone,
+        "PreferSameNode" => TrafficDistribution::Host,
+        "PreferNetwork" | "PreferSameNetwork" if !more.is_empty() => TrafficDistribution::Network,
+        "Any" if !more.is_empty() => TrafficDistribution::Any,
+        _ => {
+            let known = format!("PreferClose, PreferSameZone, PreferSameNode{more}");
+            let message = format!("{} is none of {known}; no endpoint is preferred; use one of them", quote(text));
+            report.remark(Finding::new(Reason::UnsupportedValue, &place.path(), message));
+            TrafficDistribution::Any
+        }
+    }
 }
 
 /// The external name, without the dot that ends an absolute name. An IP address is passed on: whoever uses the Service

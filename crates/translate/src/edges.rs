@@ -12,7 +12,7 @@ use std::hash::Hash;
 use tidegate_model::Name;
 
 /// Every edge that can be cut.
-pub const EDGES: [&str; 51] = [
+pub const EDGES: [&str; 56] = [
     "classes to Gateways",
     "verdicts to status",
     "verdicts to Gateways of ours",
@@ -56,6 +56,11 @@ pub const EDGES: [&str; 51] = [
     "certificates towards backends",
     "clusters with certificates",
     "slices to assignments",
+    "traffic distributions to assignments",
+    "traffic distributions to Nodes",
+    "slices to Nodes",
+    "Nodes to assignments",
+    "Nodes to clients",
     "reports to assignments",
     "attachments to status",
     "findings to Gateways and ListenerSets",

@@ -1,61 +1,150 @@
 //! Endpoint assignments: for every cluster that somebody references, the members its Service port has in all the
-//! Service's slices, and what reports make of them. A cluster without members has an empty assignment, which is sent: it is the truth.
+//! Service's slices, and what reports say of them. A cluster without members has an empty assignment, which is sent: it is
+//! the truth.
+//!
+//! Where a member is matters where the Service has a traffic distribution: then, and only then, its Nodes are looked up.
 
 use crate::edges::Edges;
 use crate::lookup::Rows;
 use crate::names::{Backend, ClusterKey, TlsKey};
-use crate::reports::{self, Candidate, Reports};
+use crate::reports::Reports;
+use crate::variants::{Member, variants};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tidegate_model::{EndpointFact, EndpointState, Name, NamespacedName, ReportFact, SliceFact};
+use tidegate_model::{
+    EndpointState, Locality, Name, NamespacedName, NodeFact, ReportFact, ServiceFact, SliceFact, TargetUid,
+    TrafficDistribution,
+};
 use tidegate_xds::{Row, Variants, encode, ir};
 
 /// What the assignments of one Service are made of. Wanted clusters sort first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-enum ServiceInput {
+pub(crate) enum ServiceInput {
     Wanted(Backend),
+    /// That of the Service, if it has one.
+    Distribution(TrafficDistribution),
+    /// A Node that members run on.
+    Node(Arc<NodeFact>),
     Slice(Arc<SliceFact>),
+    /// What is said of one of its endpoints.
     Report(ReportFact),
 }
 
-/// Cluster and assignment of every wanted backend; `demands` are what policies demand of those that they are about.
-pub(crate) fn assignments<'s>(
+/// The same, sorted out.
+#[derive(Default)]
+pub(crate) struct ServiceParts<'i> {
+    wanted: Vec<&'i Backend>,
+    distribution: TrafficDistribution,
+    nodes: BTreeMap<&'i Name, &'i NodeFact>,
+    slices: Vec<&'i SliceFact>,
+    reports: Reports<'i>,
+}
+
+impl<'i> ServiceParts<'i> {
+    pub(crate) fn gather(inputs: impl Iterator<Item = &'i ServiceInput>) -> Self {
+        let mut parts = ServiceParts::default();
+        for input in inputs {
+            match input {
+                ServiceInput::Wanted(backend) => parts.wanted.push(backend),
+                ServiceInput::Distribution(distribution) => parts.distribution = *distribution,
+                ServiceInput::Node(node) => drop(parts.nodes.insert(&node.name, node)),
+                ServiceInput::Slice(slice) => parts.slices.push(slice),
+                ServiceInput::Report(entry) => parts.reports.add(entry),
+            }
+        }
+        parts
+    }
+
+    /// The assignment of every cluster that is wanted.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        self.wanted.iter().map(|backend| {
+            let name = backend.cluster.name();
+            let members = members(backend, &self.slices, &self.nodes, &self.reports);
+            let forms = variants(&name, &members, self.distribution, encode::endpoints);
+            Row::Endpoints(name, forms)
+        })
+    }
+}
+
+/// The traffic distribution of a Service that has one.
+pub(crate) fn distribution(service: &ServiceFact) -> Option<(NamespacedName, TrafficDistribution)> {
+    let prefers = service.distribution != TrafficDistribution::Any;
+    prefers.then(|| (service.name.clone(), service.distribution))
+}
+
+/// What all assignments are made of.
+pub(crate) struct Sources<'s> {
+    pub(crate) wanted: Rows<'s, Backend>,
+    /// What policies demand of those that they are about.
+    pub(crate) demands: Rows<'s, (NamespacedName, Arc<ir::UpstreamTls>)>,
+    pub(crate) services: Rows<'s, Arc<ServiceFact>>,
+    pub(crate) slices: Rows<'s, Arc<SliceFact>>,
+    pub(crate) nodes: Rows<'s, Arc<NodeFact>>,
+    pub(crate) reports: Rows<'s, ReportFact>,
+}
+
+/// Cluster and assignment of every wanted backend.
+pub(crate) fn assignments<'s>(edges: &Edges, sources: Sources<'s>) -> Rows<'s, Row> {
+    let Sources { wanted, demands, services, slices, nodes, reports } = sources;
+    let wanted = edges.carry("clusters that are wanted", wanted);
+    let slices = slices.flat_map(|slice| slice.service.clone().map(|service| (service, slice)));
+    let distributions = services.flat_map(|service| distribution(&service));
+    let nodes = nodes_of_services(edges, distributions.clone(), slices.clone(), nodes);
+    let distributions = edges.carry("traffic distributions to assignments", distributions);
+    let slices = edges.carry("slices to assignments", slices);
+    let reports = edges.carry("reports to assignments", reports);
+    let inputs =
+        wanted.clone().map(|backend| (backend.cluster.service.clone(), ServiceInput::Wanted(backend))).concatenate([
+            distributions.map(|(service, distribution)| (service, ServiceInput::Distribution(distribution))),
+            nodes,
+            slices.map(|(service, slice)| (service, ServiceInput::Slice(slice))),
+            reports.map(|entry| (entry.service.clone(), ServiceInput::Report(entry))),
+        ]);
+    let assignments = inputs.reduce_named("assignments by service", |_: &NamespacedName, input, output| {
+        let parts = ServiceParts::gather(input.iter().map(|(input, _)| *input));
+        output.extend(parts.rows().map(|row| (row, 1)));
+    });
+    clusters(edges, wanted, demands).concat(assignments.map(|(_service, row)| row))
+}
+
+/// The Nodes that members of each Service run on which has a traffic distribution.
+fn nodes_of_services<'s>(
+    edges: &Edges,
+    distributions: Rows<'s, (NamespacedName, TrafficDistribution)>,
+    slices: Rows<'s, (NamespacedName, Arc<SliceFact>)>,
+    nodes: Rows<'s, Arc<NodeFact>>,
+) -> Rows<'s, (NamespacedName, ServiceInput)> {
+    let distributions = edges.carry("traffic distributions to Nodes", distributions);
+    let slices = edges.carry("slices to Nodes", slices);
+    let nodes = edges.carry("Nodes to assignments", nodes).map(|node| (node.name.clone(), node));
+    let wanted = slices.arrange_by_key_named("slices by service").join_core(
+        distributions.arrange_by_key_named("traffic distributions"),
+        |service, slice, _distribution| {
+            let named: BTreeSet<Name> = slice.endpoints.iter().filter_map(|endpoint| endpoint.node.clone()).collect();
+            named.into_iter().map(|node| (node, service.clone())).collect::<Vec<_>>()
+        },
+    );
+    wanted
+        .arrange_by_key_named("services by Node")
+        .join_core(nodes.arrange_by_key_named("Nodes"), |_node, service, fact| {
+            Some((service.clone(), ServiceInput::Node(fact.clone())))
+        })
+}
+
+/// The cluster of every wanted backend. Apart from the reduction: a cluster does not depend on its endpoints.
+fn clusters<'s>(
     edges: &Edges,
     wanted: Rows<'s, Backend>,
     demands: Rows<'s, (NamespacedName, Arc<ir::UpstreamTls>)>,
-    slices: Rows<'s, Arc<SliceFact>>,
-    reports: Rows<'s, ReportFact>,
 ) -> Rows<'s, Row> {
-    let wanted = edges.carry("clusters that are wanted", wanted);
-    let slices = edges.carry("slices to assignments", slices);
-    let wanted_backends = wanted.clone();
-    let wanted = wanted.map(|backend| (backend.cluster.service.clone(), ServiceInput::Wanted(backend)));
-    let slices = slices.flat_map(|slice| slice.service.clone().map(|service| (service, ServiceInput::Slice(slice))));
-    let reports = edges.carry("reports to assignments", reports);
-    let reports = reports.map(|entry| (entry.service.clone(), ServiceInput::Report(entry)));
-    // Apart from the reduction: a cluster does not depend on its endpoints.
-    let plain = wanted_backends.clone().filter(|backend| backend.cluster.tls.is_none());
-    let secured = wanted_backends.flat_map(|backend| Some((backend.cluster.tls.clone()?.policy, backend)));
+    let plain = wanted.clone().filter(|backend| backend.cluster.tls.is_none());
+    let secured = wanted.flat_map(|backend| Some((backend.cluster.tls.clone()?.policy, backend)));
     let secured = secured.arrange_by_key_named("clusters by policy").join_core(
         edges.carry("demands of policies", demands).arrange_by_key_named("demands of policies"),
         |_policy, backend, demand| Some(cluster(backend, Some(demand))),
     );
-    let clusters = plain.map(|backend| cluster(&backend, None)).concat(secured);
-    let inputs = wanted.concatenate([slices, reports]);
-    let assignments = inputs.reduce_named("assignments by service", |_: &NamespacedName, input, output| {
-        let (mut wanted, mut slices, mut entries) = (Vec::new(), Vec::new(), Vec::new());
-        for (input, _) in input {
-            match input {
-                ServiceInput::Wanted(backend) => wanted.push(backend),
-                ServiceInput::Slice(slice) => slices.push(&**slice),
-                ServiceInput::Report(entry) => entries.push(entry),
-            }
-        }
-        let reports = Reports::of(entries);
-        output.extend(wanted.into_iter().map(|backend| (endpoints(backend, &slices, &reports), 1)));
-    });
-    clusters.concat(assignments.map(|(_service, row)| row))
+    plain.map(|backend| cluster(&backend, None)).concat(secured)
 }
 
 /// The cluster of a backend, with what the policy demands that is about it.
@@ -69,13 +158,6 @@ pub(crate) fn cluster(backend: &Backend, demand: Option<&ir::UpstreamTls>) -> Ro
     Row::Cluster(name, Variants::any(encode::cluster(&cluster)))
 }
 
-/// Its assignment.
-pub(crate) fn endpoints(backend: &Backend, slices: &[&SliceFact], reports: &Reports<'_>) -> Row {
-    let name = backend.cluster.name();
-    let assignment = assignment(&name, backend, slices, reports);
-    Row::Endpoints(name, Variants::any(encode::endpoints(&assignment)))
-}
-
 /// Whether a backend has a member that traffic can go to: one that is draining counts, since it is served while nothing
 /// is ready.
 pub(crate) fn is_usable(backend: &Backend, slices: &[&SliceFact]) -> bool {
@@ -85,43 +167,55 @@ pub(crate) fn is_usable(backend: &Backend, slices: &[&SliceFact]) -> bool {
     slices.iter().any(|slice| !slice.endpoints.is_empty() && has_port(slice))
 }
 
-/// The members of a Service port over all its slices: joined on the port's *name*, each address and port once.
-fn assignment(cluster: &Name, backend: &Backend, slices: &[&SliceFact], reports: &Reports<'_>) -> ir::Assignment {
-    let mut members: BTreeMap<(&Name, u16), &EndpointFact> = BTreeMap::new();
+/// The members of a Service port over all its slices, sorted: joined on the port's *name*, each address and port once.
+fn members(
+    backend: &Backend,
+    slices: &[&SliceFact],
+    nodes: &BTreeMap<&Name, &NodeFact>,
+    reports: &Reports<'_>,
+) -> Vec<Member> {
+    type Found<'a> = (EndpointState, Option<&'a Name>, Option<&'a Name>, Option<TargetUid>);
+    let mut members: BTreeMap<(&Name, u16), Found<'_>> = BTreeMap::new();
     for slice in slices {
         let ports =
             slice.ports.iter().filter(|p| p.name == backend.port_name && p.transport == backend.cluster.transport);
         for port in ports {
             for endpoint in &slice.endpoints {
-                let member = members.entry((&endpoint.address, port.port)).or_insert(endpoint);
+                let found = (endpoint.state, endpoint.zone.as_ref(), endpoint.node.as_ref(), endpoint.target);
+                let member = members.entry((&endpoint.address, port.port)).or_insert(found);
                 // The same address in two slices during a rebalance: ready if one says so.
-                *member = (*member).min(endpoint);
+                *member = (*member).min(found);
             }
         }
     }
-    let any_ready = members.values().any(|endpoint| endpoint.state == EndpointState::Ready);
-    let candidates = members.iter().map(|((_, port), endpoint)| Candidate {
-        local: true,
-        tier: 0,
+    let any_ready = members.values().any(|(state, ..)| *state == EndpointState::Ready);
+    let unknown = Locality::default();
+    let member = |((address, port), (state, zone, node, target)): ((&Name, u16), Found<'_>)| Member {
+        address: address.clone(),
+        port,
+        locality: locality(zone, node, nodes, &unknown),
         // While something is ready, a terminating endpoint only finishes what it has; removing it at once would reset
         // its requests. While nothing is, it is better than nobody.
-        used: !any_ready || endpoint.state == EndpointState::Ready,
-        standing: reports.standing(endpoint, *port),
-    });
-    let places = reports::places(&candidates.collect::<Vec<_>>());
-    let mut localities: BTreeMap<(u32, Name), BTreeSet<ir::Endpoint>> = BTreeMap::new();
-    for (((address, port), member), place) in members.into_iter().zip(places) {
-        let endpoint = ir::Endpoint { address: address.clone(), port, draining: place.draining };
-        let locality = (place.priority, member.zone.clone().unwrap_or_default());
-        localities.entry(locality).or_default().insert(endpoint);
+        draining: any_ready && state == EndpointState::Draining,
+        standing: reports.standing(address, target, port),
+    };
+    members.into_iter().map(member).collect()
+}
+
+/// Where a member is: what the labels of its Node say, and what its slice says where they say nothing.
+fn locality(
+    zone: Option<&Name>,
+    node: Option<&Name>,
+    nodes: &BTreeMap<&Name, &NodeFact>,
+    unknown: &Locality,
+) -> Locality {
+    let mut said = unknown.clone();
+    said.zone = zone.cloned().unwrap_or(said.zone);
+    said.host = node.cloned().unwrap_or(said.host);
+    match node.and_then(|node| nodes.get(node)) {
+        Some(node) => node.locality.or(&said),
+        None => said,
     }
-    let localities = localities.into_iter().map(|((priority, zone), endpoints)| ir::Locality {
-        region: Name::default(),
-        zone,
-        priority,
-        endpoints: endpoints.into_iter().collect(),
-    });
-    ir::Assignment { cluster: cluster.clone(), localities: localities.collect() }
 }
 
 #[cfg(test)]
@@ -161,9 +255,9 @@ mod tests {
             },
             port_name: port_name.into(),
         };
-        let assignment = assignment(&"c".into(), &backend, slices, &Reports::default());
-        let endpoints = assignment.localities.iter().flat_map(|l| &l.endpoints);
-        endpoints.map(|e| format!("{}:{}{}", e.address, e.port, if e.draining { " draining" } else { "" })).collect()
+        let members = super::members(&backend, slices, &BTreeMap::new(), &Reports::default());
+        let text = |m: &Member| format!("{}:{}{}", m.address, m.port, if m.draining { " draining" } else { "" });
+        members.iter().map(text).collect()
     }
 
     use EndpointState::{Draining, Ready};

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tidegate_model::{
     AddressRange, BackendRef, BackendTlsFact, BundleFact, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact,
-    GrantFact, Kind, ListenerKey, ListenerSetFact, Millis, Name, NamespaceFact, NamespacedName, ObjectKey, ReportFact,
-    RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
+    GrantFact, Kind, ListenerKey, ListenerSetFact, Millis, Name, NamespaceFact, NamespacedName, NodeFact, ObjectKey,
+    ReportFact, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 use timely::dataflow::Scope;
@@ -48,6 +48,7 @@ mod sockets;
 mod speech;
 mod status;
 mod streams;
+mod variants;
 
 pub use addresses::Bind;
 use addresses::Terms;
@@ -104,6 +105,7 @@ pub struct Inputs {
     routes: InputSession<Epoch, Arc<RouteFact>, isize>,
     grants: InputSession<Epoch, GrantFact, isize>,
     namespaces: InputSession<Epoch, NamespaceFact, isize>,
+    nodes: InputSession<Epoch, Arc<NodeFact>, isize>,
     services: InputSession<Epoch, Arc<ServiceFact>, isize>,
     slices: InputSession<Epoch, Arc<SliceFact>, isize>,
     secrets: InputSession<Epoch, Arc<SecretFact>, isize>,
@@ -123,6 +125,7 @@ struct Given<'s> {
     routes: Rows<'s, Arc<RouteFact>>,
     grants: Rows<'s, GrantFact>,
     namespaces: Rows<'s, NamespaceFact>,
+    nodes: Rows<'s, Arc<NodeFact>>,
     services: Rows<'s, Arc<ServiceFact>>,
     slices: Rows<'s, Arc<SliceFact>>,
     secrets: Rows<'s, Arc<SecretFact>>,
@@ -141,6 +144,7 @@ impl Inputs {
             routes: self.routes.to_collection(scope),
             grants: self.grants.to_collection(scope),
             namespaces: self.namespaces.to_collection(scope),
+            nodes: self.nodes.to_collection(scope),
             services: self.services.to_collection(scope),
             slices: self.slices.to_collection(scope),
             secrets: self.secrets.to_collection(scope),
@@ -159,6 +163,7 @@ impl Inputs {
             routes: InputSession::new(),
             grants: InputSession::new(),
             namespaces: InputSession::new(),
+            nodes: InputSession::new(),
             services: InputSession::new(),
             slices: InputSession::new(),
             secrets: InputSession::new(),
@@ -179,6 +184,7 @@ impl Inputs {
             Fact::Route(route) => self.routes.update(route, diff),
             Fact::Grant(grant) => self.grants.update(grant, diff),
             Fact::Namespace(namespace) => self.namespaces.update(namespace, diff),
+            Fact::Node(node) => self.nodes.update(node, diff),
             Fact::Service(service) => self.services.update(service, diff),
             Fact::Slice(slice) => self.slices.update(slice, diff),
             Fact::Secret(secret) => self.secrets.update(secret, diff),
@@ -201,7 +207,8 @@ impl Inputs {
         macro_rules! advance {
             ($($input:ident)*) => { $( self.$input.advance_to(epoch); self.$input.flush(); )* };
         }
-        advance!(classes gateways sets routes grants namespaces services slices secrets bundles policies reports findings);
+        advance!(classes gateways sets routes grants namespaces nodes services slices);
+        advance!(secrets bundles policies reports findings);
         self.clock.iter_mut().for_each(|clock| clock.advance_to(epoch));
     }
 }
@@ -217,7 +224,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
     worker.dataflow_named::<Epoch, _, _>("tidegate", |scope| {
         let given = inputs.given(scope);
         let Given { classes, gateways, sets, routes, grants, namespaces, services, slices, .. } = given;
-        let Given { secrets, bundles, policies, reports, findings, .. } = given;
+        let Given { nodes, secrets, bundles, policies, reports, findings, .. } = given;
         let ticks = inputs.clock.as_mut().map(|clock| clock.ticks(scope));
 
         // What the references of Gateways, ListenerSets and routes lead to.
@@ -269,7 +276,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let published = match ticks {
             None => Published::as_wanted(&lowered),
             Some(ticks) => {
-                let slices = slices.clone();
+                let (services, slices) = (services.clone(), slices.clone());
                 Published::with_holds(&edges, Sources { ticks, lowered, routes, grants, services, holdings, slices })
             }
         };
@@ -279,7 +286,9 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let hosts = assemble::virtual_hosts(&edges, domains, published.entries);
         let members = edges.once("members, each once", published.used.concat(streamed));
         let wanted = edges.once("wanted clusters, each once", members.clone().map(|(_, backend)| backend));
-        let assignments = endpoints::assignments(&edges, wanted, demands, slices, reports);
+        let whereabouts = edges.carry("Nodes to clients", nodes.clone());
+        let sources = endpoints::Sources { wanted, demands, services, slices, nodes, reports };
+        let assignments = endpoints::assignments(&edges, sources);
         let identities = identity::rows(&edges, ours.clone(), members.clone());
 
         // Status, from the same rows.
@@ -294,6 +303,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
             .concat(members.map(|(gateway, backend)| Row::Member(gateway, backend.cluster.name())))
             .concat(assignments)
             .concat(identities)
+            .concat(whereabouts.map(|node| Row::KubeNode(node.name.clone(), node.locality.clone())))
             .concat(statuses.map(|(object, status)| Row::Status(object, status)));
         let rows = published.held.into_iter().fold(rows, |rows, held| rows.concat(held.map(Row::Held)));
         deliver(rows, output, &probe);
@@ -421,6 +431,7 @@ fn other_finding((object, finding): FindingRow) -> Option<(ObjectKey, OtherInput
         | Kind::ReferenceGrant
         | Kind::BackendTlsPolicy
         | Kind::Namespace
+        | Kind::Node
         | Kind::Service
         | Kind::EndpointSlice
         | Kind::Secret

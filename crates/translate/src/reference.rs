@@ -10,7 +10,7 @@ use crate::attach::{self, Attachment};
 use crate::authorities;
 use crate::backends::{self, BackendAsk, Resolution};
 use crate::certificates::{self, CertificateAsk};
-use crate::endpoints;
+use crate::endpoints::{self, ServiceInput, ServiceParts};
 use crate::gateways::{self, Doors, GatewayState, Part, Verdict};
 use crate::hold::{EntryKey, World};
 use crate::identity::{self, IdentityInput};
@@ -18,7 +18,6 @@ use crate::lower::{Lead, RouteInput, RouteOutput, RouteParts};
 use crate::names::{Backend, HostKey};
 use crate::rank::Ranked;
 use crate::references::{Ask, GrantKey};
-use crate::reports::Reports;
 use crate::rivals::{self, Claim, Loss};
 use crate::sockets::{self, SocketOutput};
 use crate::status::{self, OtherInput, ParentInput};
@@ -27,14 +26,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
     BackendTlsFact, BundleFact, ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, ListenerKey, ListenerSetFact,
-    Millis, Name, NamespaceFact, NamespacedName, ObjectKey, ReportFact, RouteFact, RouteKey, RouteKind, SecretFact,
-    ServiceFact, SliceFact,
+    Millis, Name, NamespaceFact, NamespacedName, NodeFact, ObjectKey, ReportFact, RouteFact, RouteKey, RouteKind,
+    SecretFact, ServiceFact, SliceFact, TrafficDistribution,
 };
 use tidegate_xds::Row;
 
+mod clients;
 mod memory;
 mod policies;
 
+pub use clients::seen_from;
 pub use memory::Memory;
 use memory::Wanted;
 use policies::Judged;
@@ -49,7 +50,8 @@ struct Facts<'f> {
     grants: Vec<&'f GrantFact>,
     namespaces: BTreeMap<&'f str, &'f NamespaceFact>,
     services: BTreeMap<&'f NamespacedName, &'f Arc<ServiceFact>>,
-    slices: Vec<&'f SliceFact>,
+    slices: Vec<&'f Arc<SliceFact>>,
+    nodes: Vec<&'f Arc<NodeFact>>,
     secrets: BTreeMap<&'f NamespacedName, &'f SecretFact>,
     bundles: BTreeMap<&'f NamespacedName, &'f Arc<BundleFact>>,
     policies: Vec<&'f Arc<BackendTlsFact>>,
@@ -72,6 +74,7 @@ impl<'f> Facts<'f> {
                 Fact::Namespace(namespace) => drop(sorted.namespaces.insert(&namespace.name, namespace)),
                 Fact::Service(service) => drop(sorted.services.insert(&service.name, service)),
                 Fact::Slice(slice) => sorted.slices.push(slice),
+                Fact::Node(node) => sorted.nodes.push(node),
                 Fact::Secret(secret) => drop(sorted.secrets.insert(&secret.name, secret)),
                 Fact::Bundle(bundle) => drop(sorted.bundles.insert(&bundle.name, bundle)),
                 Fact::BackendTls(policy) => sorted.policies.push(policy),
@@ -165,10 +168,9 @@ fn rows(config: &Config, facts: &BTreeSet<Fact>, memory: &mut Memory, millis: Mi
         let policy = backend.cluster.tls.as_ref().map(|tls| &tls.policy);
         let demand = policy.and_then(|policy| facts.judged.demand(policy));
         rows.insert(endpoints::cluster(backend, demand));
-        let reports = facts.reports.iter().filter(|entry| entry.service == backend.cluster.service);
-        let reports = Reports::of(reports.copied());
-        rows.insert(endpoints::endpoints(backend, &slices_of(&facts, backend), &reports));
+        rows.extend(assignment(&facts, backend));
     }
+    rows.extend(facts.nodes.iter().map(|node| Row::KubeNode(node.name.clone(), node.locality.clone())));
     statuses(&facts, &verdicts, &attachments, &losses, &mut rows);
     rows.extend(other_statuses(config, &facts, &leads));
     rows
@@ -194,8 +196,22 @@ fn identities(ours: &[&GatewayState], uses: &BTreeSet<(NamespacedName, Backend)>
     shown.iter().flat_map(|(key, inputs)| identity::shown_rows(key, inputs.iter())).collect()
 }
 
-fn slices_of<'f>(facts: &Facts<'f>, backend: &Backend) -> Vec<&'f SliceFact> {
-    let of_service = |slice: &&&SliceFact| slice.service.as_ref() == Some(&backend.cluster.service);
+/// The assignment of a cluster in all its forms.
+fn assignment(facts: &Facts<'_>, backend: &Backend) -> Vec<Row> {
+    let mut inputs = vec![ServiceInput::Wanted(backend.clone())];
+    inputs.extend(slices_of(facts, backend).into_iter().cloned().map(ServiceInput::Slice));
+    let reports = facts.reports.iter().filter(|entry| entry.service == backend.cluster.service);
+    inputs.extend(reports.map(|entry| ServiceInput::Report((*entry).clone())));
+    let distribution = facts.services.get(&backend.cluster.service).map(|service| service.distribution);
+    if let Some(distribution) = distribution.filter(|distribution| *distribution != TrafficDistribution::Any) {
+        inputs.push(ServiceInput::Distribution(distribution));
+        inputs.extend(facts.nodes.iter().copied().cloned().map(ServiceInput::Node));
+    }
+    ServiceParts::gather(inputs.iter()).rows().collect()
+}
+
+fn slices_of<'f>(facts: &Facts<'f>, backend: &Backend) -> Vec<&'f Arc<SliceFact>> {
+    let of_service = |slice: &&&Arc<SliceFact>| slice.service.as_ref() == Some(&backend.cluster.service);
     facts.slices.iter().filter(of_service).copied().collect()
 }
 
@@ -205,7 +221,8 @@ fn world(facts: &Facts<'_>, bound: Millis, now: Millis) -> World {
     for service in facts.services.values() {
         let holding = facts.judged.holding(&service.name).map(|holding| &**holding);
         for found in backends::of_service(service, holding) {
-            let usable = endpoints::is_usable(&found.backend, &slices_of(facts, &found.backend));
+            let slices: Vec<&SliceFact> = slices_of(facts, &found.backend).into_iter().map(|slice| &**slice).collect();
+            let usable = endpoints::is_usable(&found.backend, &slices);
             world.backends.insert(found.backend.cluster.name(), (found, usable));
         }
     }

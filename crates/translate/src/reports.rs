@@ -1,4 +1,4 @@
-//! What reports of health make of a Service's endpoints.
+//! What reports of health make of a Service's endpoints, for a client at one place.
 //!
 //! Slices are the base truth: a report lowers an endpoint or drains it, but adds none and raises none from the dead. Of what
 //! several reporters say of one endpoint the worst that is current counts; what has expired counts where nobody says
@@ -16,7 +16,7 @@
 //! preferred for ever. Reports alone never leave nobody: of endpoints that are all unhealthy all are used.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tidegate_model::{EndpointFact, ReportFact, ReportedEndpoint, ReportedState};
+use tidegate_model::{Name, ReportFact, ReportedEndpoint, ReportedState, TargetUid};
 
 /// What there is to believe of an endpoint, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,21 +34,17 @@ pub(crate) enum Standing {
 pub(crate) struct Reports<'r>(BTreeMap<&'r ReportedEndpoint, Vec<&'r ReportFact>>);
 
 impl<'r> Reports<'r> {
-    pub(crate) fn of(entries: impl IntoIterator<Item = &'r ReportFact>) -> Self {
-        let mut reports = Reports::default();
-        for entry in entries {
-            reports.0.entry(&entry.endpoint).or_default().push(entry);
-        }
-        reports
+    pub(crate) fn add(&mut self, entry: &'r ReportFact) {
+        self.0.entry(&entry.endpoint).or_default().push(entry);
     }
 
     /// What counts of what is said of a port of an endpoint, by the object behind it or by its address.
-    pub(crate) fn standing(&self, endpoint: &EndpointFact, port: u16) -> Standing {
+    pub(crate) fn standing(&self, address: &Name, target: Option<TargetUid>, port: u16) -> Standing {
         if self.0.is_empty() {
             return Standing::Good;
         }
-        let target = endpoint.target.map(ReportedEndpoint::Target);
-        let names = target.into_iter().chain([ReportedEndpoint::Address(endpoint.address.clone())]);
+        let target = target.map(ReportedEndpoint::Target);
+        let names = target.into_iter().chain([ReportedEndpoint::Address(address.clone())]);
         let entries = names.filter_map(|name| self.0.get(&name)).flatten();
         let said = entries.filter(|entry| entry.port.is_none_or(|of| of == port)).map(|entry| entry.state);
         counts(said)
@@ -74,7 +70,7 @@ pub(crate) struct Candidate {
     /// Whether it is where the client is; every one is if the client is to prefer nothing.
     pub(crate) local: bool,
     /// How far away it is, if it is not local; the nearest has the smallest.
-    pub(crate) tier: u32,
+    pub(crate) tier: usize,
     /// Whether it would be used if there were no reports.
     pub(crate) used: bool,
     /// What reports say of it.

@@ -1,9 +1,12 @@
 //! A small cluster that changes at random. Names come from small pools, so that references hit, miss, dangle, cross
 //! namespaces and are taken up again after a deletion; every pair of kinds that can refer to each other does.
 
+mod nodes;
 mod policies;
 mod reports;
 mod streams;
+
+pub use nodes::client;
 
 use crate::random::Random;
 use serde_json::{Value, json};
@@ -177,7 +180,7 @@ impl World {
             kind @ (Kind::TlsRoute | Kind::TcpRoute | Kind::UdpRoute) => streams::route(&mut self.random, kind),
             Kind::ReferenceGrant => grant(&mut self.random),
             Kind::BackendTlsPolicy => policies::backend_tls(&mut self.random),
-            Kind::Namespace => json!({}),
+            Kind::Namespace | Kind::Node => json!({}),
             Kind::Service => service(&mut self.random),
             Kind::EndpointSlice => slice(&mut self.random),
             Kind::Secret => secret(&mut self.random),
@@ -190,6 +193,12 @@ impl World {
         }
         if key.kind == Kind::Namespace && self.random.chance(60) {
             metadata["labels"] = json!({"team": self.random.pick(&["x", "y"])});
+        }
+        if key.kind == Kind::Node {
+            metadata["labels"] = nodes::labels(&mut self.random);
+        }
+        if key.kind == Kind::Service && self.random.chance(15) {
+            metadata["annotations"] = nodes::annotations(&mut self.random);
         }
         if key.kind == Kind::EndpointSlice && self.random.chance(90) {
             metadata["labels"] = json!({"kubernetes.io/service-name": self.random.pick(&SERVICES)});
@@ -255,6 +264,7 @@ fn keys() -> Vec<ObjectKey> {
         all(Kind::EndpointReport, &REPORTS);
     }
     keys.push(ObjectKey::new(Kind::Namespace, "", "annex"));
+    keys.extend(nodes::NODES.map(|name| ObjectKey::new(Kind::Node, "", name)));
     keys.extend(SECRETS.map(|name| ObjectKey::new(Kind::Secret, "annex", name)));
     for namespace in SET_NAMESPACES {
         keys.extend(SETS.map(|name| ObjectKey::new(Kind::ListenerSet, namespace, name)));
@@ -573,7 +583,11 @@ fn service(random: &mut Random) -> Value {
     if random.chance(20) {
         ports[0]["appProtocol"] = json!(random.pick(&["kubernetes.io/h2c", "kubernetes.io/ws", "http"]));
     }
-    json!({"spec": {"ports": ports}})
+    let mut spec = json!({"ports": ports});
+    if random.chance(50) {
+        spec["trafficDistribution"] = nodes::distribution(random);
+    }
+    json!({"spec": spec})
 }
 
 fn slice(random: &mut Random) -> Value {
@@ -593,6 +607,9 @@ fn slice(random: &mut Random) -> Value {
             }
             if random.chance(50) {
                 endpoint["zone"] = json!(random.pick(&["z1", "z2"]));
+            }
+            if random.chance(60) {
+                endpoint["nodeName"] = json!(random.pick(&["left", "left", "right", "far", "lost"]));
             }
             endpoint
         })

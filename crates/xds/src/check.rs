@@ -169,7 +169,7 @@ impl Checker {
                 touched.clusters.insert(name.clone());
             }
             // What a held entry keeps to is named by the virtual host that has it.
-            Row::Status(..) | Row::Held(_) => {}
+            Row::KubeNode(..) | Row::Status(..) | Row::Held(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 //! Addition forgets order and undoes what was added, so the digest of a seal follows from the one before and the rows
 //! that changed. It is no XOR, under which a row that stands twice would vanish.
 
-use crate::resource::{Variants, Version};
+use crate::resource::{Variants, Version, When};
 use crate::row::Row;
 use std::fmt;
 use std::str::FromStr;
@@ -58,8 +58,12 @@ fn row_hash(row: &Row) -> blake3::Hash {
         Row::Secret(gateway, secret) => hash(&["secret", gateway.as_str(), &secret.name], &[secret.version]),
         Row::Member(gateway, cluster) => hash(&["member", gateway.as_str(), cluster], &[]),
         Row::Shows(gateway, cluster, secret) => hash(&["shows", gateway.as_str(), cluster, secret], &[]),
-        Row::Cluster(name, variants) => hash(&["cluster", name], &versions(variants)),
-        Row::Endpoints(name, variants) => hash(&["endpoints", name], &versions(variants)),
+        Row::Cluster(name, variants) => variants_hash("cluster", name, variants),
+        Row::Endpoints(name, variants) => variants_hash("endpoints", name, variants),
+        Row::KubeNode(name, locality) => {
+            let texts = ["node", name].into_iter().chain(locality.levels().map(|level| &**level));
+            hash(&texts.collect::<Vec<_>>(), &[])
+        }
         Row::Status(object, status) => {
             let json = serde_json::to_vec(status).expect("a status is made of texts, numbers and lists");
             hash(&["status", object.kind.as_str(), object.name.as_str()], &[Version::of(&json)])
@@ -71,8 +75,19 @@ fn row_hash(row: &Row) -> blake3::Hash {
     }
 }
 
-fn versions(variants: &Variants) -> Vec<Version> {
-    variants.all().iter().map(|variant| variant.resource.version).collect()
+fn variants_hash(kind: &str, name: &str, variants: &Variants) -> blake3::Hash {
+    let mut texts = vec![kind, name];
+    for variant in variants.all() {
+        match &variant.when {
+            When::Any => {}
+            When::Locality(prefix) => {
+                texts.push("locality");
+                texts.extend(prefix.levels().iter().map(|level| &**level));
+            }
+        }
+    }
+    let versions: Vec<Version> = variants.all().iter().map(|variant| variant.resource.version).collect();
+    hash(&texts, &versions)
 }
 
 fn hash(texts: &[&str], versions: &[Version]) -> blake3::Hash {

@@ -227,7 +227,7 @@ pub enum Authorities {
 pub struct Assignment {
     /// Cluster name.
     pub cluster: Name,
-    /// Endpoints by locality, each locality once, sorted.
+    /// Endpoints by locality and priority, each pair once, sorted.
     pub localities: Vec<Locality>,
 }
 
@@ -238,6 +238,8 @@ pub struct Locality {
     pub region: Name,
     /// Zone, empty if unknown.
     pub zone: Name,
+    /// Part of the zone, empty if unknown.
+    pub sub_zone: Name,
     /// Priority, from 0 without gaps over the assignment.
     pub priority: u32,
     /// Endpoints, sorted, each address and port once.

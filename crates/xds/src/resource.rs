@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::fmt;
 use std::sync::Arc;
-use tidegate_model::Name;
+use tidegate_model::{Locality, LocalityPrefix, Name};
 
 /// The version of a resource: the first 16 bytes of the BLAKE3 hash of its content. Equal content has equal versions
 /// in every replica and after every restart.
@@ -110,8 +110,8 @@ impl fmt::Debug for Resource {
     }
 }
 
-/// The forms of one named resource, for clients that differ. A client gets the variant whose condition fits it best;
-/// [`When::Any`] is always there.
+/// The forms of one named resource, for clients that differ. A client gets the one whose condition fits it best;
+/// [`When::Any`] is always there, and first. The others follow by locality, the narrowest first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Variants(Arc<[Variant]>);
 
@@ -122,19 +122,36 @@ impl Variants {
         Variants(Arc::from([Variant { when: When::Any, resource }]))
     }
 
+    /// One form for everybody but the clients in some localities, of which each is there once.
+    #[must_use]
+    pub fn by_locality(any: Resource, forms: impl IntoIterator<Item = (LocalityPrefix, Resource)>) -> Self {
+        let forms = forms.into_iter().map(|(prefix, resource)| Variant { when: When::Locality(prefix), resource });
+        let mut all: Vec<Variant> = std::iter::once(Variant { when: When::Any, resource: any }).chain(forms).collect();
+        all[1..].sort_by(|a, b| a.when.rank().cmp(&b.when.rank()));
+        Variants(all.into())
+    }
+
     /// The form for everybody who has no better one.
     #[must_use]
     pub fn default_form(&self) -> &Resource {
         &self.0[0].resource
     }
 
-    /// The form for a client: the first other than [`When::Any`] that `is_for` holds for, else that one.
+    /// The form for a client there: that of the narrowest of its localities that has one, else the one for everybody.
     #[must_use]
-    pub fn choose(&self, is_for: impl Fn(&When) -> bool) -> &Resource {
-        self.0[1..]
-            .iter()
-            .find(|variant| is_for(&variant.when))
-            .map_or(self.default_form(), |variant| &variant.resource)
+    pub fn choose(&self, locality: &Locality) -> &Resource {
+        let located = &self.0[1..];
+        let longest = located.first().map_or(0, |variant| variant.when.levels().len());
+        let levels = locality.levels();
+        let form = |depth: usize| {
+            let own = (Reverse(depth), levels.iter().take(depth).map(|level| &***level));
+            let found = located.binary_search_by(|variant| {
+                let levels = variant.when.levels();
+                Reverse(levels.len()).cmp(&own.0).then_with(|| levels.iter().map(|level| &**level).cmp(own.1.clone()))
+            });
+            found.ok().map(|place| &located[place].resource)
+        };
+        (1..=longest).rev().find_map(form).unwrap_or(self.default_form())
     }
 
     /// Every form, [`When::Any`] first.
@@ -158,4 +175,62 @@ pub struct Variant {
 pub enum When {
     /// Every client.
     Any,
+    /// Clients whose locality begins so, unless there is a variant for a longer beginning of it.
+    Locality(LocalityPrefix),
+}
+
+impl When {
+    /// The levels that a client's locality must have.
+    fn levels(&self) -> &[Name] {
+        match self {
+            When::Any => &[],
+            When::Locality(prefix) => prefix.levels(),
+        }
+    }
+
+    /// The order among those of localities.
+    fn rank(&self) -> (Reverse<usize>, &[Name]) {
+        (Reverse(self.levels().len()), self.levels())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locality(levels: [&str; 3]) -> Locality {
+        let [region, zone, host] = levels.map(Name::from);
+        Locality { region, zone, host, ..Locality::default() }
+    }
+
+    fn form(content: &str) -> Resource {
+        Resource::new("a".into(), Bytes::copy_from_slice(content.as_bytes()))
+    }
+
+    #[test]
+    fn a_client_gets_the_form_of_its_narrowest_locality_that_has_one() {
+        let prefix = |levels, depth| locality(levels).prefix(depth);
+        let forms = [
+            (prefix(["r1", "", ""], 2), form("r1")),
+            (prefix(["r1", "z1", ""], 3), form("r1 z1")),
+            (prefix(["r1", "z2", ""], 3), form("r1 z2")),
+            (prefix(["r1", "z1", "h"], 5), form("r1 z1 h")),
+            (prefix(["r2", "z1", ""], 3), form("r2 z1")),
+        ];
+        let variants = Variants::by_locality(form("any"), forms);
+        let chosen = |levels| String::from_utf8(variants.choose(&locality(levels)).bytes.to_vec()).unwrap();
+        for (levels, expected) in [
+            (["r1", "z1", "h"], "r1 z1 h"),
+            (["r1", "z1", "i"], "r1 z1"),
+            (["r1", "z2", "h"], "r1 z2"),
+            (["r1", "z3", "h"], "r1"),
+            (["r2", "z1", "h"], "r2 z1"),
+            (["r2", "z2", "h"], "any"),
+            (["", "z1", "h"], "any"),
+            (["", "", ""], "any"),
+        ] {
+            assert_eq!(chosen(levels), expected, "{levels:?}");
+        }
+        assert_eq!(Variants::any(form("any")).choose(&locality(["r1", "z1", "h"])), &form("any"));
+    }
 }

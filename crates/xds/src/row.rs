@@ -6,7 +6,9 @@ use crate::resource::{Resource, Variants, Version};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tidegate_model::{DerivedStatus, Held, Hostname, INVALID_CLUSTER, ListenerKey, Name, NamespacedName, ObjectKey};
+use tidegate_model::{
+    DerivedStatus, Held, Hostname, INVALID_CLUSTER, ListenerKey, Locality, Name, NamespacedName, ObjectKey,
+};
 
 /// One output row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -29,6 +31,8 @@ pub enum Row {
     Cluster(Name, Variants),
     /// The endpoints of a cluster that somebody references.
     Endpoints(Name, Variants),
+    /// Where a Node is: clients that name it are there.
+    KubeNode(Name, Locality),
     /// Derived status of an object.
     Status(ObjectKey, Arc<DerivedStatus>),
     /// An entry of a virtual host keeps its previous form.

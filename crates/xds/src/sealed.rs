@@ -4,13 +4,15 @@
 use crate::check::{Checker, Violation};
 use crate::digest::Digest;
 use crate::encode;
-use crate::resource::{Resource, Variants, Version, When};
+use crate::resource::{Resource, Variants, Version};
 use crate::row::{Listener, Row, VirtualHost};
 use imbl::{OrdMap, OrdSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
-use tidegate_model::{DerivedStatus, Epoch, Held, Hostname, Millis, Name, NamespacedName, ObjectKey, ResourceType};
+use tidegate_model::{
+    DerivedStatus, Epoch, Held, Hostname, Locality, Millis, Name, NamespacedName, ObjectKey, ResourceType,
+};
 
 /// Everything derived, complete at one epoch. Clones share everything.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +29,8 @@ pub struct Sealed {
     pub gateways: OrdMap<NamespacedName, GatewayView>,
     /// Digests of the key material that some Gateway's secrets name, and how many do.
     pub materials: OrdMap<Name, usize>,
+    /// Where Nodes are, by name.
+    pub kube_nodes: OrdMap<Name, Locality>,
     /// Derived status by object.
     pub status: OrdMap<ObjectKey, Arc<DerivedStatus>>,
     /// Entries that keep their previous form, those of one route side by side.
@@ -92,28 +96,42 @@ impl Table {
 }
 
 impl Sealed {
+    /// Where a client is that says that it is there, with the name of its Node for a host: what the labels of that Node say,
+    /// and what it says itself where they say nothing. This is where clients begin to differ.
+    #[must_use]
+    pub fn locality(&self, stated: &Locality) -> Locality {
+        self.kube_nodes.get(&stated.host).map_or_else(|| stated.clone(), |node| node.or(stated))
+    }
+
     /// The resource that the Gateway's clients get under this name: the form for everybody.
     #[must_use]
     pub fn resource(&self, gateway: &NamespacedName, resource_type: ResourceType, name: &str) -> Option<Resource> {
-        self.resource_for(gateway, resource_type, name, |when| match when {
-            When::Any => true,
-        })
+        self.form(gateway, resource_type, name, Variants::default_form)
     }
 
-    /// The resource that a client of the Gateway gets under this name: of its variants the first that is for the
-    /// client, which `is_for` says. This is where clients begin to differ, and the only place.
+    /// The resource that a client of the Gateway gets under this name that is there.
     #[must_use]
     pub fn resource_for(
         &self,
         gateway: &NamespacedName,
         resource_type: ResourceType,
         name: &str,
-        is_for: impl Fn(&When) -> bool,
+        locality: &Locality,
+    ) -> Option<Resource> {
+        self.form(gateway, resource_type, name, |variants| variants.choose(locality))
+    }
+
+    fn form(
+        &self,
+        gateway: &NamespacedName,
+        resource_type: ResourceType,
+        name: &str,
+        choose: impl Fn(&Variants) -> &Resource,
     ) -> Option<Resource> {
         let view = self.gateways.get(gateway)?;
         let shared = |of: &OrdMap<Name, Variants>| {
             let variants = view.members.contains(name).then(|| of.get(name)).flatten()?;
-            Some(variants.choose(is_for).clone())
+            Some(choose(variants).clone())
         };
         match resource_type {
             ResourceType::Cluster => shared(&self.clusters),
@@ -235,6 +253,7 @@ impl Store {
             }
             Row::Cluster(name, variants) => replace(&mut self.sealed.clusters, name, variants, come),
             Row::Endpoints(name, variants) => replace(&mut self.sealed.endpoints, name, variants, come),
+            Row::KubeNode(name, locality) => replace(&mut self.sealed.kube_nodes, name, locality, come),
             Row::Status(object, status) => replace(&mut self.sealed.status, object, status, come),
             Row::Held(held) => {
                 if come {

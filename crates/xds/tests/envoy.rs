@@ -94,7 +94,7 @@ fn cluster(upstream: Upstream) -> Value {
 
 fn assignment(port: u16) -> Value {
     let endpoints = vec![Endpoint { address: "127.0.0.1".into(), port, draining: false }];
-    let locality = Locality { region: "".into(), zone: "z1".into(), priority: 0, endpoints };
+    let locality = Locality { region: "".into(), zone: "z1".into(), sub_zone: "".into(), priority: 0, endpoints };
     let bytes = encode::endpoints(&Assignment { cluster: BACKEND.into(), localities: vec![locality] }).bytes;
     tidegate_proto::json::to_json(ResourceType::Endpoints.url(), &bytes).unwrap()
 }

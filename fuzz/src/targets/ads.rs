@@ -13,7 +13,7 @@ use tidegate_ads::session::{Ask, Client, Close, Limits, Protocol, Reply, Request
 use tidegate_ads_client as client;
 use tidegate_ads_client::{Envoy, Options, Rejection, Violation};
 use tidegate_engine::{Applied, Config, Core};
-use tidegate_model::{ClientId, Millis, Name, NamespacedName, ResourceType};
+use tidegate_model::{ClientId, Locality, Millis, Name, NamespacedName, ResourceType};
 use tidegate_proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
@@ -74,7 +74,7 @@ struct Served<'h> {
 impl<'h> Served<'h> {
     fn new(protocol: Protocol, history: &'h History, limits: Limits) -> Self {
         let id = ClientId { stream: 1, node: Name::from("envoy") };
-        let client = Client { id, gateway: history.gateway.clone() };
+        let client = Client { id, gateway: history.gateway.clone(), locality: Locality::default() };
         Served {
             session: Session::new(protocol, client, limits),
             protocol,

@@ -20,7 +20,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tidegate_model::{ClientId, Millis, Observation, ResourceType};
+use tidegate_model::{ClientId, Locality, Millis, Observation, ResourceType};
 use tidegate_proto::envoy::config::core::v3::Node;
 use tidegate_xds::Sealed;
 use tokio::time::Sleep;
@@ -151,18 +151,25 @@ impl StreamBody {
         }
     }
 
-    /// Begins the session with the first node. A later one must be the same: a stream is one client's.
+    /// Begins the session with the first node. A later one must be the same client's, since a stream is one client's; it may
+    /// be elsewhere.
     fn identify(&mut self, node: Option<&Node>) -> Result<(), identity::Error> {
         match (&self.session, node) {
             (None, node) => {
-                let (node, gateway) = identity::identify(node)?;
-                self.begin(Client { id: ClientId { stream: self.number, node }, gateway });
+                let (name, gateway) = identity::identify(node)?;
+                let locality = node.map_or_else(|| Ok(Locality::default()), identity::locality)?;
+                self.begin(Client { id: ClientId { stream: self.number, node: name }, gateway, locality });
                 Ok(())
             }
             (Some(_), None) => Ok(()),
             (Some(session), Some(node)) => {
                 let client = session.client();
-                identity::confirm(&client.id.node, &client.gateway, node)
+                identity::confirm(&client.id.node, &client.gateway, node)?;
+                let locality = identity::locality(node)?;
+                if *node != Node::default() && locality != client.locality {
+                    self.drive(Occasion::MOVED, |session, now| session.on_locality(locality, now));
+                }
+                Ok(())
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::isolation::Rejections;
 use std::collections::BTreeMap;
 use std::fmt;
-use tidegate_model::{ClientId, Millis, Name, NamespacedName, Observation, ResourceType};
+use tidegate_model::{ClientId, Locality, Millis, Name, NamespacedName, Observation, ResourceType};
 use tidegate_xds::Resource;
 
 /// The two forms of the protocol.
@@ -31,6 +31,8 @@ pub struct Client {
     pub id: ClientId,
     /// The Gateway whose configuration it gets.
     pub gateway: NamespacedName,
+    /// Where it says that it runs; the host is the name of its Node.
+    pub locality: Locality,
 }
 
 /// In which order a client learns things.

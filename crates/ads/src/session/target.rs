@@ -1,18 +1,20 @@
 //! What a seal wants one client to hold.
 
+use crate::session::Client;
 use imbl::ordmap::DiffItem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use tidegate_model::{Epoch, INVALID_CLUSTER, ListenerKey, Name, NamespacedName, ResourceType};
+use tidegate_model::{Epoch, INVALID_CLUSTER, ListenerKey, Locality, Name, ResourceType};
 use tidegate_xds::row::Listener;
 use tidegate_xds::{GatewayView, Resource, Sealed, Table, Variants, Version};
 
-/// A seal, seen by the clients of one Gateway. A Gateway that is not in the seal is an empty view.
+/// A seal, seen by the clients of one Gateway at one place. A Gateway that is not in the seal is an empty view.
 #[derive(Clone, Default)]
 pub(crate) struct Target {
     sealed: Arc<Sealed>,
     view: GatewayView,
+    locality: Locality,
     /// Tables in another form than the seal's: without what this client rejects.
     composed: BTreeMap<Name, Arc<Table>>,
 }
@@ -25,14 +27,20 @@ impl fmt::Debug for Target {
 }
 
 impl Target {
-    pub(crate) fn new(sealed: Arc<Sealed>, gateway: &NamespacedName) -> Self {
-        let view = sealed.gateways.get(gateway).cloned().unwrap_or_default();
-        Target { sealed, view, composed: BTreeMap::new() }
+    pub(crate) fn new(sealed: Arc<Sealed>, client: &Client) -> Self {
+        let view = sealed.gateways.get(&client.gateway).cloned().unwrap_or_default();
+        let locality = sealed.locality(&client.locality);
+        Target { sealed, view, locality, composed: BTreeMap::new() }
+    }
+
+    /// The same seal for a client that is elsewhere.
+    pub(crate) fn elsewhere(&self, client: &Client) -> Self {
+        Target { locality: self.sealed.locality(&client.locality), ..self.clone() }
     }
 
     /// The same with these tables in place of the seal's.
     pub(crate) fn with(&self, composed: BTreeMap<Name, Arc<Table>>) -> Self {
-        Target { sealed: self.sealed.clone(), view: self.view.clone(), composed }
+        Target { composed, ..self.clone() }
     }
 
     /// The table as it was sealed.
@@ -79,6 +87,11 @@ impl Target {
         with.map(|(id, _)| id.clone()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
+    /// Where the client is.
+    pub(crate) fn locality(&self) -> &Locality {
+        &self.locality
+    }
+
     /// The epoch of the seal.
     pub(crate) fn epoch(&self) -> Epoch {
         self.sealed.epoch
@@ -96,7 +109,7 @@ impl Target {
     }
 
     fn shared<'a>(&'a self, all: &'a imbl::OrdMap<Name, Variants>, name: &Name) -> Option<&'a Resource> {
-        if self.view.members.contains(name) { all.get(name).map(Variants::default_form) } else { None }
+        if self.view.members.contains(name) { all.get(name).map(|forms| forms.choose(&self.locality)) } else { None }
     }
 
     /// Names of everything that the client shall hold, sorted.
@@ -144,8 +157,14 @@ impl Target {
             Add(name) | Remove(name) => name.clone(),
         });
         let ours = |name: &Name| self.view.members.contains(name) && newer.view.members.contains(name);
-        let content = old.diff(new).filter(|item| ours(name_of(item))).map(|item| name_of(&item).clone());
-        membership.chain(content).collect()
+        // Of what changed perhaps only what others get.
+        let differs = |name: &Name| self.shared(old, name) != newer.shared(new, name);
+        if self.locality != newer.locality {
+            let stay = self.view.members.iter().filter(|name| ours(name) && differs(name)).cloned();
+            return membership.chain(stay).collect();
+        }
+        let content = old.diff(new).filter(|item| ours(name_of(item)) && differs(name_of(item)));
+        membership.chain(content.map(|item| name_of(&item).clone())).collect()
     }
 
     fn changed_tables(&self, newer: &Target) -> BTreeSet<Name> {

@@ -9,7 +9,7 @@ use prost::Message;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tidegate_ads_client::{Envoy, Options, Protocol as Spoken, Request, Response};
-use tidegate_model::{ClientId, Millis, Name, NamespacedName, Observation, ResourceType};
+use tidegate_model::{ClientId, Locality, Millis, Name, NamespacedName, Observation, ResourceType};
 use tidegate_proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
 use tidegate_vault::Material;
 use tidegate_xds::{Sealed, encode};
@@ -38,9 +38,9 @@ pub(super) struct Harness {
     streams: u64,
 }
 
-fn session(protocol: Protocol, limits: Limits, stream: u64, known: &Rejections) -> Session {
+fn session(protocol: Protocol, limits: Limits, stream: u64, locality: Locality, known: &Rejections) -> Session {
     let id = ClientId { stream, node: Name::from("envoy") };
-    Session::remembering(protocol, Client { id, gateway: NamespacedName::parse(GATEWAY) }, limits, known)
+    Session::remembering(protocol, Client { id, gateway: NamespacedName::parse(GATEWAY), locality }, limits, known)
 }
 
 impl Harness {
@@ -50,13 +50,18 @@ impl Harness {
     }
 
     pub(super) fn with(protocol: Protocol, limits: Limits) -> Self {
+        Harness::at(protocol, limits, Locality::default())
+    }
+
+    /// A client that says that it runs there.
+    pub(super) fn at(protocol: Protocol, limits: Limits, locality: Locality) -> Self {
         let spoken = match protocol {
             Protocol::Sotw => Spoken::Sotw,
             Protocol::Delta => Spoken::Delta,
         };
         let mut harness = Harness {
             envoy: Envoy::new(Options::new(spoken, "envoy", GATEWAY)),
-            session: session(protocol, limits, 1, &Rejections::default()),
+            session: session(protocol, limits, 1, locality, &Rejections::default()),
             now: 1_000_000,
             limits,
             to_client: VecDeque::new(),
@@ -78,19 +83,25 @@ impl Harness {
     }
 
     pub(super) fn running_with(protocol: Protocol, limits: Limits, world: &mut World) -> Self {
-        let mut harness = Harness::with(protocol, limits);
+        Harness::with(protocol, limits).start(world)
+    }
+
+    /// With everything the world has, and an empty log.
+    pub(super) fn start(mut self, world: &mut World) -> Self {
+        let harness = &mut self;
         harness.seal(world);
         harness.run();
         harness.assert_clean();
         assert!(harness.envoy.is_serving());
         harness.take_log();
-        harness
+        self
     }
 
     /// Ends the stream and opens another, maybe at another replica; the Envoy keeps what it holds. Nothing is delivered.
     pub(super) fn reconnect(&mut self, sealed: Option<Arc<Sealed>>) {
         self.streams += 1;
-        self.session = session(self.protocol, self.limits, self.streams, &self.rejections);
+        let locality = self.session.client().locality.clone();
+        self.session = session(self.protocol, self.limits, self.streams, locality, &self.rejections);
         let answers = self.to_client.drain(..).map(|response| ResourceType::of_url(response.type_url()));
         let lost: Vec<_> =
             answers.chain(self.to_server.drain(..).map(|it| ResourceType::of_url(it.type_url()))).collect();
@@ -116,9 +127,19 @@ impl Harness {
 
     /// Seals the world and plans for it; nothing is delivered.
     pub(super) fn seal(&mut self, world: &mut World) {
-        let sealed = world.seal();
+        self.plan(world.seal());
+    }
+
+    /// Plans for a seal that others get too; nothing is delivered.
+    pub(super) fn plan(&mut self, sealed: Arc<Sealed>) {
         self.sealed = Some(sealed.clone());
         let replies = self.session.on_sealed(sealed, self.now);
+        self.take(replies);
+    }
+
+    /// The client says that it runs elsewhere; nothing is delivered.
+    pub(super) fn moves(&mut self, locality: Locality) {
+        let replies = self.session.on_locality(locality, self.now);
         self.take(replies);
     }
 
@@ -199,11 +220,12 @@ impl Harness {
     pub(super) fn assert_current(&self) {
         let sealed = self.sealed.as_ref().unwrap();
         let gateway = NamespacedName::parse(GATEWAY);
+        let locality = sealed.locality(&self.session.client().locality);
         for kind in ResourceType::ALL {
             let held = self.envoy.holds(kind);
             let names = sealed.names(&gateway, kind);
             let wanted = names.iter().map(|name| {
-                let resource = sealed.resource(&gateway, kind, name).unwrap();
+                let resource = sealed.resource_for(&gateway, kind, name, &locality).unwrap();
                 let bytes = match kind {
                     SDS => material(&encode::secret_digest(&resource))
                         .map(|material| encode::secret(name, &material.chain, &material.key))

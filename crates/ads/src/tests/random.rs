@@ -2,11 +2,11 @@
 //! every message, and in the end it holds what was sealed last.
 
 use super::harness::{BOTH, Harness};
-use super::world::World;
+use super::world::{World, in_zone};
 use crate::session::{Limits, Protocol};
 use proptest::prelude::*;
 use tidegate_ads_client::Violation;
-use tidegate_model::INVALID_CLUSTER;
+use tidegate_model::{INVALID_CLUSTER, Locality};
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -16,6 +16,12 @@ enum Act {
     Unroute(usize),
     /// The cluster has so many endpoints.
     Endpoints(usize, usize),
+    /// The cluster has so many endpoints for clients of this zone.
+    Zoned(usize, usize, usize),
+    /// The Node of the client is in this zone.
+    Node(usize),
+    /// The client says that it is in this zone.
+    Move(usize),
     /// The cluster changes its form.
     Flip(usize),
     /// The second listener comes or goes, or moves to another table.
@@ -39,6 +45,8 @@ enum Act {
 
 const CLUSTERS: [&str; 6] = ["a", "b", "c", "d", "e", INVALID_CLUSTER];
 const SECRETS: [&str; 2] = ["shop/one", "shop/two"];
+const ZONES: [&str; 3] = ["z1", "z2", ""];
+const NODE: &str = "left";
 const HOSTS: [&str; 3] = ["x.example", "y.example", "*.example"];
 
 fn act() -> impl Strategy<Value = Act> {
@@ -46,6 +54,9 @@ fn act() -> impl Strategy<Value = Act> {
         4 => (0..HOSTS.len(), prop::collection::vec(0..CLUSTERS.len(), 1..3)).prop_map(|(h, c)| Act::Route(h, c)),
         2 => (0..HOSTS.len()).prop_map(Act::Unroute),
         2 => (0..CLUSTERS.len() - 1, 0..3_usize).prop_map(|(c, n)| Act::Endpoints(c, n)),
+        2 => (0..CLUSTERS.len() - 1, 0..ZONES.len(), 0..3_usize).prop_map(|(c, z, n)| Act::Zoned(c, z, n)),
+        1 => (0..ZONES.len()).prop_map(Act::Node),
+        1 => (0..ZONES.len()).prop_map(Act::Move),
         2 => (0..CLUSTERS.len() - 1).prop_map(Act::Flip),
         1 => prop::option::of(any::<bool>()).prop_map(Act::Listener),
         1 => prop::option::of(0..CLUSTERS.len() - 1).prop_map(Act::Stream),
@@ -57,6 +68,13 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (1..1_500_u64).prop_map(Act::Pass),
         1 => Just(Act::Reconnect),
     ]
+}
+
+const ADDRESSES: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
+
+/// On the Node, in a zone if nobody else knows one.
+fn there(zone: &str) -> Locality {
+    Locality { host: NODE.into(), ..in_zone(zone) }
 }
 
 fn perform(act: &Act, world: &mut World, harness: &mut Harness) {
@@ -71,10 +89,15 @@ fn perform(act: &Act, world: &mut World, harness: &mut Harness) {
             world.unroute(HOSTS[*host]);
         }
         Act::Endpoints(cluster, count) => {
-            let addresses: Vec<String> = (0..*count).map(|number| format!("10.0.0.{}", number + 1)).collect();
-            let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
-            world.endpoints(CLUSTERS[*cluster], &addresses);
+            world.endpoints(CLUSTERS[*cluster], &ADDRESSES[..*count]);
         }
+        Act::Zoned(cluster, zone, count) => {
+            world.endpoints_in(CLUSTERS[*cluster], ZONES[*zone], &ADDRESSES[..*count]);
+        }
+        Act::Node(zone) => {
+            world.node(NODE, ZONES[*zone]);
+        }
+        Act::Move(zone) => harness.moves(there(ZONES[*zone])),
         Act::Flip(cluster) => {
             let name = CLUSTERS[*cluster].to_owned();
             if !world.h2.remove(&name) {
@@ -132,7 +155,7 @@ const PATIENT: Limits =
 /// Plays the acts, checking after each, and lets everything come to rest.
 fn play(protocol: Protocol, limits: Limits, acts: &[Act], check: impl Fn(&Harness)) {
     let mut world = World::new();
-    let mut harness = Harness::with(protocol, limits);
+    let mut harness = Harness::at(protocol, limits, there("z1"));
     for act in acts {
         perform(act, &mut world, &mut harness);
         check(&harness);

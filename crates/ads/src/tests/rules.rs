@@ -4,7 +4,7 @@ use super::harness::{BOTH, CDS, EDS, Harness, LDS, RDS};
 use super::world::{GATEWAY, World};
 use crate::session::{Ask, Client, Close, Limits, Protocol, Reply, Request, Response, Session, TypeUrl};
 use std::collections::BTreeMap;
-use tidegate_model::{ClientId, INVALID_CLUSTER, Name, NamespacedName, Observation, ResourceType};
+use tidegate_model::{ClientId, INVALID_CLUSTER, Locality, Name, NamespacedName, Observation, ResourceType};
 
 fn shop() -> World {
     let mut world = World::new();
@@ -14,7 +14,8 @@ fn shop() -> World {
 
 fn bare(protocol: Protocol, limits: Limits) -> Session {
     let id = ClientId { stream: 7, node: Name::from("bare") };
-    Session::new(protocol, Client { id, gateway: NamespacedName::parse(GATEWAY) }, limits)
+    let client = Client { id, gateway: NamespacedName::parse(GATEWAY), locality: Locality::default() };
+    Session::new(protocol, client, limits)
 }
 
 fn names(texts: &[&str]) -> Vec<Name> {

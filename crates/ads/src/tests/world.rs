@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, ListenerKey, Name, NamespacedName, PathMatch, Transport,
-    Upstream,
+    HeaderModifier, Hostname, HttpMatch, INVALID_CLUSTER, ListenerKey, Locality, Name, NamespacedName, PathMatch,
+    Transport, Upstream,
 };
 use tidegate_xds::{Row, Sealed, Store, Variants, encode, ir};
 
@@ -15,6 +15,10 @@ pub(super) const GATEWAY: &str = "shop/public";
 pub(super) struct World {
     /// Endpoint addresses by cluster.
     pub(super) endpoints: BTreeMap<String, Vec<String>>,
+    /// The same for clients of a zone, by cluster and zone, where they differ.
+    pub(super) zoned: BTreeMap<(String, String), Vec<String>>,
+    /// The zones of Nodes.
+    pub(super) nodes: BTreeMap<String, String>,
     /// Clusters in another form than the usual one.
     pub(super) h2: BTreeSet<String>,
     /// Table by listener.
@@ -43,6 +47,8 @@ impl World {
     pub(super) fn new() -> Self {
         World {
             endpoints: BTreeMap::new(),
+            zoned: BTreeMap::new(),
+            nodes: BTreeMap::new(),
             h2: BTreeSet::new(),
             listeners: BTreeMap::from([("http".to_owned(), "http".to_owned())]),
             secrets: BTreeMap::new(),
@@ -96,6 +102,19 @@ impl World {
     /// The cluster has these endpoints.
     pub(super) fn endpoints(&mut self, cluster: &str, addresses: &[&str]) -> &mut Self {
         self.endpoints.insert(cluster.to_owned(), addresses.iter().map(|address| (*address).to_owned()).collect());
+        self
+    }
+
+    /// The cluster has these endpoints for clients of the zone.
+    pub(super) fn endpoints_in(&mut self, cluster: &str, zone: &str, addresses: &[&str]) -> &mut Self {
+        let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
+        self.zoned.insert((cluster.to_owned(), zone.to_owned()), addresses);
+        self
+    }
+
+    /// The Node is in the zone.
+    pub(super) fn node(&mut self, node: &str, zone: &str) -> &mut Self {
+        self.nodes.insert(node.to_owned(), zone.to_owned());
         self
     }
 
@@ -184,10 +203,20 @@ impl World {
             let endpoints = encode::endpoints(&assignment(&cluster, &self.endpoints[&cluster]));
             rows.insert(Row::Member(gateway.clone(), name.clone()));
             rows.insert(Row::Cluster(name.clone(), Variants::any(encoded)));
-            rows.insert(Row::Endpoints(name, Variants::any(endpoints)));
+            let zoned = self.zoned.iter().filter(|((of, _), _)| *of == cluster);
+            let zoned = zoned.map(|((_, zone), addresses)| {
+                (in_zone(zone).prefix(3), encode::endpoints(&assignment(&cluster, addresses)))
+            });
+            rows.insert(Row::Endpoints(name, Variants::by_locality(endpoints, zoned)));
         }
+        rows.extend(self.nodes.iter().map(|(node, zone)| Row::KubeNode(Name::from(node), in_zone(zone))));
         rows
     }
+}
+
+/// Somewhere in a zone.
+pub(super) fn in_zone(zone: &str) -> Locality {
+    Locality { zone: Name::from(zone), ..Locality::default() }
 }
 
 fn over_tls(secret: Name) -> ir::UpstreamTls {
@@ -220,7 +249,8 @@ fn assignment(cluster: &str, addresses: &[String]) -> ir::Assignment {
     let endpoint = |address: &String| ir::Endpoint { address: Name::from(address), port: 8080, draining: false };
     let mut endpoints: Vec<ir::Endpoint> = addresses.iter().map(endpoint).collect();
     endpoints.sort();
-    let locality = ir::Locality { region: Name::default(), zone: Name::default(), priority: 0, endpoints };
+    let (region, zone, sub_zone) = Default::default();
+    let locality = ir::Locality { region, zone, sub_zone, priority: 0, endpoints };
     let localities = if addresses.is_empty() { Vec::new() } else { vec![locality] };
     ir::Assignment { cluster: Name::from(cluster), localities }
 }

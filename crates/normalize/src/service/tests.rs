@@ -1,7 +1,7 @@
-use crate::fixture::{accepts, facts, refuses, with};
+use crate::fixture::{accepts, facts, refuses, rows, with};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tidegate_model::{Fact, ServiceFact, Transport, Upstream};
+use tidegate_model::{Fact, Reason, ServiceFact, TrafficDistribution, Transport, Upstream};
 
 fn base() -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "cart", "namespace": "shop"},
@@ -118,4 +118,43 @@ fn every_other_rule_of_a_service_can_be_broken() {
             ("/spec/externalName", json!("*.a"), "spec.externalName", "is not a hostname"),
         ],
     );
+}
+
+#[test]
+fn the_field_says_which_endpoints_are_preferred_and_else_the_annotation() {
+    const ANNOTATION: &str = "/metadata/annotations/networking.istio.io~1traffic-distribution";
+    use TrafficDistribution::{Any, Host, Network, Zone};
+    assert_eq!(service(base()).distribution, Any);
+    let field = |value: &str| with(base(), "/spec/trafficDistribution", json!(value));
+    let annotation = |value: &str| with(base(), ANNOTATION, json!(value));
+    for (value, by_field, by_annotation) in [
+        ("PreferClose", Zone, Zone),
+        ("PreferSameZone", Zone, Zone),
+        ("PreferSameNode", Host, Host),
+        ("PreferNetwork", Any, Network),
+        ("PreferSameNetwork", Any, Network),
+        ("Any", Any, Any),
+        ("prefer-close", Any, Any),
+        ("", Any, Any),
+    ] {
+        assert_eq!(service(field(value)).distribution, by_field, "{value}");
+        assert_eq!(service(annotation(value)).distribution, by_annotation, "{value}");
+    }
+    let both = with(annotation("PreferSameNode"), "/spec/trafficDistribution", json!("PreferClose"));
+    assert_eq!(service(both).distribution, Zone, "the field wins");
+}
+
+#[test]
+fn a_distribution_that_is_not_known_is_said_and_prefers_nothing() {
+    const ANNOTATION: &str = "/metadata/annotations/networking.istio.io~1traffic-distribution";
+    let field = facts(with(base(), "/spec/trafficDistribution", json!("PreferMoon")));
+    let annotation = facts(with(base(), ANNOTATION, json!("PreferMoon")));
+    for (facts, path) in [
+        (field, "spec.trafficDistribution"),
+        (annotation, "metadata.annotations[networking.istio.io/traffic-distribution]"),
+    ] {
+        let [finding] = &rows(&facts)[..] else { panic!("{facts:?}") };
+        assert_eq!((&*finding.field, finding.reason), (path, Reason::UnsupportedValue));
+        assert!(finding.message.contains("no endpoint is preferred; use one of them"), "{}", finding.message);
+    }
 }

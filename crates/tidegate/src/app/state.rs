@@ -102,12 +102,12 @@ impl State {
 mod tests {
     use super::*;
     use tidegate_ads::session::{Client, RejectedResource, Rejections};
-    use tidegate_model::{ClientId, NamespacedName, ResourceType};
+    use tidegate_model::{ClientId, Locality, NamespacedName, ResourceType};
     use tidegate_xds::Version;
 
     fn client() -> Client {
         let id = ClientId { stream: 1, node: "envoy".into() };
-        Client { id, gateway: NamespacedName::new("shop", "public") }
+        Client { id, gateway: NamespacedName::new("shop", "public"), locality: Locality::default() }
     }
 
     fn rejections() -> Rejections {

@@ -125,6 +125,7 @@ fn client(stats: &ClientStats, newest: Option<Epoch>) -> Value {
         "stream": stats.client.id.stream,
         "node": stats.client.id.node,
         "gateway": stats.client.gateway,
+        "locality": stats.session.locality.to_string(),
         "protocol": wire::short(stats.protocol),
         "state": stats.state(newest).short(),
         "sinceMillis": stats.since,

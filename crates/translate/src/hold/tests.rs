@@ -2,7 +2,7 @@ use super::*;
 use crate::policies::Security;
 use tidegate_model::{
     HeaderModifier, HttpMatch, INVALID_CLUSTER, PathMatch, RouteFact, RouteKind, ServiceFact, ServicePortFact,
-    Transport, Upstream,
+    TrafficDistribution, Transport, Upstream,
 };
 use tidegate_xds::ir;
 
@@ -27,7 +27,9 @@ fn found(name: &str) -> Found {
     let (namespace, name) = name.split_once('.').unwrap_or(("shop", name));
     let port = ServicePortFact { name: "".into(), port: 80, transport: Transport::Tcp, upstream: Upstream::Http1 };
     let name = NamespacedName::new(namespace, name);
-    crate::backends::of_service(&ServiceFact { name, external_name: None, ports: vec![port] }, None).remove(0)
+    let distribution = TrafficDistribution::Any;
+    let service = ServiceFact { name, external_name: None, ports: vec![port], distribution };
+    crate::backends::of_service(&service, None).remove(0)
 }
 
 fn cluster(name: &str) -> Name {

@@ -2,7 +2,7 @@
 //! unknown; `H@none` was never renewed; `-` is an endpoint that no report names; empty is no endpoint.
 
 use super::*;
-use tidegate_model::{EndpointState, NamespacedName, TargetUid};
+use tidegate_model::NamespacedName;
 
 /// In seconds.
 const LIFETIME: u64 = 60;
@@ -32,14 +32,14 @@ fn entry(name: &str, port: Option<u16>, state: ReportedState) -> ReportFact {
     }
 }
 
-fn endpoint(name: &str) -> EndpointFact {
-    EndpointFact {
-        address: format!("10.0.0.{}", name.as_bytes()[0]).into(),
-        state: EndpointState::Ready,
-        node: None,
-        zone: None,
-        target: Some(TargetUid::of(name)),
-    }
+fn address(name: &str) -> Name {
+    format!("10.0.0.{}", name.as_bytes()[0]).into()
+}
+
+fn reports(entries: &[ReportFact]) -> Reports<'_> {
+    let mut reports = Reports::default();
+    entries.iter().for_each(|entry| reports.add(entry));
+    reports
 }
 
 /// The endpoints of a table and what becomes of them.
@@ -51,9 +51,10 @@ fn play(texts: [&str; 3], now: u64, local: bool) -> Vec<(&'static str, Place)> {
         .iter()
         .filter_map(|(name, text)| Some(entry(&named(name, text), None, state(text.trim_end_matches(" old"), now)?)))
         .collect();
-    let reports = Reports::of(&entries);
+    let reports = reports(&entries);
     let candidate = |name: &str| {
-        Candidate { local, tier: 0, used: true, standing: reports.standing(&endpoint(name), 8080) }
+        let standing = reports.standing(&address(name), Some(TargetUid::of(name)), 8080);
+        Candidate { local, tier: 0, used: true, standing }
     };
     let candidates: Vec<Candidate> = there.iter().map(|(name, _)| candidate(name)).collect();
     there.into_iter().map(|(name, _)| name).zip(places(&candidates)).collect()
@@ -130,7 +131,7 @@ fn a_renewal_of_what_is_current_and_time_alone_change_nothing_but_at_the_end_of_
     assert_eq!(lines(&play(["H@30", "", "H@0"], 61, false)), lines(&play(["H@45", "", "H@0"], 61, false)));
 }
 
-fn candidate(local: bool, tier: u32, used: bool, standing: Standing) -> Candidate {
+fn candidate(local: bool, tier: usize, used: bool, standing: Standing) -> Candidate {
     Candidate { local, tier, used, standing }
 }
 
@@ -179,10 +180,9 @@ fn an_entry_is_matched_by_the_object_or_by_the_address_and_by_the_port() {
         ..entry("", Some(8081), ReportedState::Unhealthy)
     };
     let entries = [entry("a", Some(8080), ReportedState::Expired), of_address];
-    let reports = Reports::of(&entries);
-    let standings = [8080, 8081, 8082].map(|port| reports.standing(&endpoint("a"), port));
-    assert_eq!(standings, [Standing::Expired, Standing::Unhealthy, Standing::Good]);
-    let without_target = EndpointFact { target: None, ..endpoint("a") };
-    assert_eq!(reports.standing(&without_target, 8080), Standing::Good);
-    assert_eq!(reports.standing(&without_target, 8081), Standing::Unhealthy);
+    let reports = reports(&entries);
+    let standings = |target| [8080, 8081, 8082].map(|port| reports.standing(&address("a"), target, port));
+    let (good, expired, unhealthy) = (Standing::Good, Standing::Expired, Standing::Unhealthy);
+    assert_eq!(standings(Some(TargetUid::of("a"))), [expired, unhealthy, good]);
+    assert_eq!(standings(None), [good, unhealthy, good]);
 }

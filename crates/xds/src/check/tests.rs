@@ -170,7 +170,8 @@ fn universe() -> Vec<Vec<Row>> {
 fn founded(rows: Vec<Row>) -> Vec<Row> {
     let has = |wanted: &Row| rows.contains(wanted);
     let keep = |row: &&Row| match row {
-        Row::Gateway(_) | Row::Cluster(..) | Row::Endpoints(..) | Row::Status(..) | Row::Held(_) => true,
+        Row::Gateway(_) | Row::Cluster(..) | Row::Endpoints(..) => true,
+        Row::KubeNode(..) | Row::Status(..) | Row::Held(_) => true,
         Row::Listener(gateway, _)
         | Row::Secret(gateway, _)
         | Row::Shows(gateway, ..)

@@ -108,12 +108,12 @@ pub fn endpoints(assignment: &ir::Assignment) -> Resource {
 fn locality(locality: &ir::Locality) -> LocalityLbEndpoints {
     let mut endpoints: Vec<&ir::Endpoint> = locality.endpoints.iter().collect();
     endpoints.sort();
-    let known = !(locality.region.is_empty() && locality.zone.is_empty());
+    let known = [&locality.region, &locality.zone, &locality.sub_zone].iter().any(|level| !level.is_empty());
     LocalityLbEndpoints {
         locality: known.then(|| Locality {
             region: locality.region.to_string(),
             zone: locality.zone.to_string(),
-            ..Locality::default()
+            sub_zone: locality.sub_zone.to_string(),
         }),
         lb_endpoints: endpoints.into_iter().map(endpoint).collect(),
         // A field rule: at most 128.

@@ -410,6 +410,7 @@ fn assignment(endpoints: &[(&str, bool)]) -> Assignment {
     let locality = Locality {
         region: "".into(),
         zone: "z1".into(),
+        sub_zone: "".into(),
         priority: 0,
         endpoints: endpoints.iter().map(endpoint).collect(),
     };

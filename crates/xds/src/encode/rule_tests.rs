@@ -162,8 +162,9 @@ fn locality() -> impl Strategy<Value = Locality> {
         port,
         draining,
     });
-    (name(), name(), any::<u32>(), prop::collection::vec(endpoint, 0..4))
-        .prop_map(|(region, zone, priority, endpoints)| Locality { region, zone, priority, endpoints })
+    (name(), name(), name(), any::<u32>(), prop::collection::vec(endpoint, 0..4)).prop_map(
+        |(region, zone, sub_zone, priority, endpoints)| Locality { region, zone, sub_zone, priority, endpoints },
+    )
 }
 
 proptest! {

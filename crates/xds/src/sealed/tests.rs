@@ -43,6 +43,7 @@ fn endpoints(name: &str, addresses: &[&str]) -> Row {
     let localities = vec![ir::Locality {
         region: "".into(),
         zone: "".into(),
+        sub_zone: "".into(),
         priority: 0,
         endpoints: addresses.iter().map(endpoint).collect(),
     }];

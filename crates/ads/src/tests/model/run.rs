@@ -9,7 +9,7 @@ use crate::tests::world::GATEWAY;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
-use tidegate_model::{ClientId, Millis, Name, NamespacedName, ResourceType};
+use tidegate_model::{ClientId, Locality, Millis, Name, NamespacedName, ResourceType};
 use tidegate_xds::{Resource, Sealed};
 
 /// Time of the beginning. Large, so that times can be told from other numbers in a text.
@@ -100,7 +100,7 @@ impl Setup {
 
     fn session(&self, stream: u64, known: &Rejections) -> Session {
         let id = ClientId { stream, node: Name::from("envoy") };
-        let client = Client { id, gateway: self.gateway.clone() };
+        let client = Client { id, gateway: self.gateway.clone(), locality: Locality::default() };
         Session::remembering(self.protocol, client, self.limits, known).with_sequencing(self.sequencing)
     }
 }
