@@ -120,7 +120,10 @@ fn run(plan: Plan, services: usize, clients: usize, count: usize) {
 
 fn slice_of(event: &Event) -> Option<Arc<SliceFact>> {
     let Event::Apply(object) = event else { return None };
-    normalize(object, &Moment::default()).facts.into_iter().find_map(|fact| if let Fact::Slice(slice) = fact { Some(slice) } else { None })
+    normalize(object, &Moment::default())
+        .facts
+        .into_iter()
+        .find_map(|fact| if let Fact::Slice(slice) = fact { Some(slice) } else { None })
 }
 
 fn name_of(slice: &SliceFact) -> NamespacedName {

@@ -33,12 +33,17 @@ impl World {
         let millis = second * 1000;
         let passed = |all: &mut Vec<Deadline>| all.extract_if(.., |one| one.at <= millis).collect::<Vec<_>>();
         let passed: Vec<Deadline> = self.deadlines.values_mut().flat_map(passed).collect();
-        let mut batch: Vec<Event> = passed.into_iter().map(|d| Event::Expired { key: d.key, renewed: d.renewed }).collect();
+        let mut batch: Vec<Event> =
+            passed.into_iter().map(|d| Event::Expired { key: d.key, renewed: d.renewed }).collect();
         batch.extend_from_slice(events);
         let sealed = apply(&mut self.core, &batch, millis);
         self.deadlines.extend(self.core.take_deadlines());
         let before = std::mem::replace(&mut self.version, version(&sealed));
-        assert_eq!(before != self.version, self.core.changed_rows() > 0, "a report changes assignments and nothing else");
+        assert_eq!(
+            before != self.version,
+            self.core.changed_rows() > 0,
+            "a report changes assignments and nothing else"
+        );
         before != self.version
     }
 
@@ -138,7 +143,11 @@ fn a_renewal_moves_the_end_and_is_no_work() {
 fn an_agent_that_restarts_is_believed_at_once() {
     let mut world = World::start(0, &[report("n1", &["a U@0"])]);
     assert!(world.at(20, &[report("n1", &["a H@20"])]));
-    assert_eq!((world.version, world.changes(21..100)), (plain(), vec![]), "local ones are used while they are not ill");
+    assert_eq!(
+        (world.version, world.changes(21..100)),
+        (plain(), vec![]),
+        "local ones are used while they are not ill"
+    );
 }
 
 #[test]

@@ -31,10 +31,13 @@ fn states(facts: &[Fact]) -> Vec<ReportedState> {
 
 #[test]
 fn an_entry_is_about_a_target_or_an_address() {
-    let found = at(0, json!([
-        {"targetRef": {"kind": "Pod", "name": "a", "uid": "u-1"}, "address": "10.0.0.1", "state": "Unknown"},
-        {"address": "2001:DB8:0::1", "port": 8080, "state": "Healthy", "renewTime": "1970-01-01T00:00:01Z"},
-    ]));
+    let found = at(
+        0,
+        json!([
+            {"targetRef": {"kind": "Pod", "name": "a", "uid": "u-1"}, "address": "10.0.0.1", "state": "Unknown"},
+            {"address": "2001:DB8:0::1", "port": 8080, "state": "Healthy", "renewTime": "1970-01-01T00:00:01Z"},
+        ]),
+    );
     let name = NamespacedName::parse;
     let fact = |endpoint, port, state| ReportFact {
         service: name("shop/cart"),
@@ -80,14 +83,17 @@ fn entries_of_one_renewal_end_together() {
             "renewTime": format!("1970-01-01T00:00:0{second}.000000Z")})
     };
     let found = at(0, json!([entry(1, 1), entry(2, 2), entry(3, 1)]));
-    let ends: Vec<_> = found.endings.iter().map(|end| (end.deadline.renewed, end.ends.len(), states(&end.after))).collect();
+    let ends: Vec<_> =
+        found.endings.iter().map(|end| (end.deadline.renewed, end.ends.len(), states(&end.after))).collect();
     assert_eq!(ends, [(1000, 2, vec![Expired, Expired]), (2000, 1, vec![Expired])]);
 }
 
 #[test]
 fn a_renewal_gives_the_same_facts() {
-    let at_second = |second: u8| json!([{"address": "10.0.0.1", "state": "Unknown",
-        "renewTime": format!("1970-01-01T00:00:{second}.000000Z")}]);
+    let at_second = |second: u8| {
+        json!([{"address": "10.0.0.1", "state": "Unknown",
+        "renewTime": format!("1970-01-01T00:00:{second}.000000Z")}])
+    };
     let (one, two) = (at(20_000, at_second(10)), at(20_000, at_second(20)));
     assert_eq!(states(&one.facts), [Unknown]);
     assert_eq!(one.facts, two.facts);
@@ -142,14 +148,17 @@ fn what_is_wrong_is_said_on_the_report() {
 #[test]
 fn a_bad_entry_harms_no_other() {
     let now = "1970-01-01T00:00:00Z";
-    let found = at(0, json!([
-        {"address": "10.0.0.1", "state": "Healthy", "renewTime": now},
-        {"address": "10.0.0.2", "state": "Fine", "renewTime": now},
-        {"address": "10.0.0.3", "state": "Healthy", "renewTime": "soon"},
-        {"address": "10.0.0.4", "state": "Healthy", "port": "http", "renewTime": now},
-        null,
-        {"address": "10.0.0.1", "state": "Unhealthy", "renewTime": now},
-        {"address": "10.0.0.5", "state": "Unhealthy", "renewTime": now},
-    ]));
+    let found = at(
+        0,
+        json!([
+            {"address": "10.0.0.1", "state": "Healthy", "renewTime": now},
+            {"address": "10.0.0.2", "state": "Fine", "renewTime": now},
+            {"address": "10.0.0.3", "state": "Healthy", "renewTime": "soon"},
+            {"address": "10.0.0.4", "state": "Healthy", "port": "http", "renewTime": now},
+            null,
+            {"address": "10.0.0.1", "state": "Unhealthy", "renewTime": now},
+            {"address": "10.0.0.5", "state": "Unhealthy", "renewTime": now},
+        ]),
+    );
     assert_eq!(states(&found.facts), [Healthy, Expired, Unhealthy]);
 }

@@ -346,7 +346,10 @@ mod tests {
             ])
         );
         let object = tidegate_log::Object::new(object).unwrap();
-        assert_eq!((object.key.to_string().as_str(), tidegate_normalize::admit(&object)), ("EndpointReport shop/cart-n1", vec![]));
+        assert_eq!(
+            (object.key.to_string().as_str(), tidegate_normalize::admit(&object)),
+            ("EndpointReport shop/cart-n1", vec![])
+        );
     }
 
     #[test]

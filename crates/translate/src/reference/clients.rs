@@ -53,7 +53,10 @@ pub fn seen_from(facts: &BTreeSet<Fact>, cluster: &Name, stated: &Locality) -> O
     // One that is local and unhealthy drains, if there is another one.
     let is_good = |placed: &Placed| !placed.endpoint.draining && placed.said < UNHEALTHY;
     if placed.iter().any(is_good) {
-        placed.iter_mut().filter(|one| one.tier == 0 && one.said == UNHEALTHY).for_each(|one| one.endpoint.draining = true);
+        placed
+            .iter_mut()
+            .filter(|one| one.tier == 0 && one.said == UNHEALTHY)
+            .for_each(|one| one.endpoint.draining = true);
     }
     let localities = placed.iter().map(|Placed { endpoint, there, tier, said }| {
         let order = |tier: usize, said: u8| if tier == 0 { (0, 0) } else { (1 + said, tier) };
