@@ -24,7 +24,7 @@ use testkit::epochs::{self, Change};
 use testkit::tls::Pair;
 use tidegate_engine::{Applied, Config, Core};
 use tidegate_log::{Event, Object};
-use tidegate_model::{AddressRange, Kind, ObjectKey};
+use tidegate_model::{AddressRange, Kind, Locality, Name, NamespacedName, ObjectKey};
 use tidegate_sources::config_map::keep_bundle;
 use tidegate_sources::secret::take_material;
 use tidegate_vault::Material;
@@ -55,9 +55,17 @@ pub struct Settings {
     pub usable_addresses: Vec<AddressRange>,
     /// `--report-lifetime`, in milliseconds.
     pub report_lifetime_ms: Option<u64>,
+    /// Where the Envoy of a Gateway says that it is, as `seen_from` has it.
+    pub envoys: BTreeMap<String, String>,
 }
 
 impl Settings {
+    /// Where the Envoy of the Gateway says that it is.
+    #[must_use]
+    pub fn locality(&self, gateway: &NamespacedName) -> Locality {
+        self.envoys.get(gateway.as_str()).map(|place| locality(place)).unwrap_or_default()
+    }
+
     /// What a controller is told that is started so.
     #[must_use]
     pub fn config(&self) -> Config {
@@ -278,6 +286,28 @@ fn read(
     let refused = tidegate_normalize::admit(&object);
     assert!(refused.is_empty(), "{}: an API server would refuse {}: {refused:?}", folder.display(), object.key);
     events.push(Event::Apply(object));
+}
+
+/// Where somebody is: `region r1, zone z1`, any of network, region, zone, sub-zone and host; `anywhere` is not known.
+///
+/// # Panics
+///
+/// If it is not written so.
+#[must_use]
+pub fn locality(text: &str) -> Locality {
+    let mut locality = Locality::default();
+    for part in text.split(", ").filter(|part| *part != "anywhere") {
+        let (level, name) = part.split_once(' ').unwrap_or_else(|| panic!("{text:?}: {part:?} is not `zone z1`"));
+        *match level {
+            "network" => &mut locality.network,
+            "region" => &mut locality.region,
+            "zone" => &mut locality.zone,
+            "sub-zone" => &mut locality.sub_zone,
+            "host" => &mut locality.host,
+            _ => panic!("{text:?}: {level:?} is no level of a locality"),
+        } = Name::from(name);
+    }
+    locality
 }
 
 /// The key that `Kind namespace/name` writes; a name without namespace is of a kind that has none.

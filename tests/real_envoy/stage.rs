@@ -12,7 +12,7 @@ use testkit::{Echo, Identity, StreamEcho};
 use tidegate_ads::{ClientStats, Clients};
 use tidegate_envoy::{AdsAddress, Binary, Bootstrap, Options, Process};
 use tidegate_log::Event;
-use tidegate_model::{Kind, NamespacedName, ObjectKey};
+use tidegate_model::{Kind, Locality, NamespacedName, ObjectKey};
 use tidegate_scenarios::scenario::backends::SERVED_WITH;
 use tidegate_scenarios::scenario::expect::{Answer, Request};
 use tidegate_scenarios::scenario::{Certificate, Scenario};
@@ -48,16 +48,19 @@ pub(crate) struct Stage {
 impl Stage {
     /// Starts it all for a scenario, with nothing published yet.
     pub(crate) async fn set(envoy: &Binary, scenario: &Scenario, sotw: bool, place: Place) -> Self {
-        let mut stage = Stage::bare(envoy, &scenario.name(), gateways(scenario), sotw, place).await;
+        let gateways = gateways(scenario);
+        let at = |gateway: &NamespacedName| scenario.settings.locality(gateway);
+        let mut stage = Stage::bare(envoy, &scenario.name(), gateways, at, sotw, place).await;
         stage.backends = backends(scenario, place).await;
         stage
     }
 
-    /// An ADS server with nothing published yet, an Envoy for each Gateway, and no backends.
+    /// An ADS server with nothing published yet, an Envoy for each Gateway, which is where `at` says, and no backends.
     pub(crate) async fn bare(
         envoy: &Binary,
         name: &str,
         gateways: Vec<NamespacedName>,
+        at: impl Fn(&NamespacedName) -> Locality,
         sotw: bool,
         place: Place,
     ) -> Self {
@@ -86,7 +89,7 @@ impl Stage {
         let mut envoys = BTreeMap::new();
         for gateway in &gateways {
             let ads = AdsAddress::Tcp { host: ads.ip().to_string(), port: ads.port() };
-            let bootstrap = Bootstrap { sotw, ..Bootstrap::new(gateway.clone(), ads) };
+            let bootstrap = Bootstrap { sotw, locality: at(gateway), ..Bootstrap::new(gateway.clone(), ads) };
             let options = Options { drain_seconds: 1, log_level: "warning".to_owned(), ..Options::default() };
             let process = Process::start(envoy, &bootstrap.to_yaml(), &options).await;
             envoys.insert(gateway.clone(), process.unwrap_or_else(|error| panic!("{name}: {error}")));

@@ -17,7 +17,7 @@ use tidegate_scenarios::scenario::Certificate;
 use tidegate_scenarios::scenario::controller::Controller;
 use tidegate_sources::secret::take_material;
 use tidegate_translate::Bind;
-use tidegate_workload::World;
+use tidegate_workload::{Random, World, world};
 use tidegate_xds::Sealed;
 
 /// How many sets are played if nobody says.
@@ -51,7 +51,9 @@ async fn play(envoy: &Binary, sotw: bool, place: Place) -> Vec<String> {
     let number = |name: &str, default| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
     let (first, sets) = (number("TIDEGATE_SEED", SEED), number("TIDEGATE_SETS", SETS));
     let gateway = NamespacedName::parse(GATEWAY);
-    let mut stage = Stage::bare(envoy, "random worlds", vec![gateway.clone()], sotw, place).await;
+    // Near some of the endpoints.
+    let at = |_: &NamespacedName| world::client(&mut Random::new(first));
+    let mut stage = Stage::bare(envoy, "random worlds", vec![gateway.clone()], at, sotw, place).await;
     let mut controller = Controller::new(Config { bind: Bind::Own, ..Config::default() });
     let pairs: Vec<Pair> = (0..CERTIFICATES).map(|_| Pair::new(&["example.com", "*.example.com"])).collect();
     let (mut known, mut wrong, mut listeners) = (BTreeSet::new(), Vec::new(), 0);

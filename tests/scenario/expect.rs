@@ -11,6 +11,9 @@ pub struct Expect {
     /// Members by cluster, sorted; none: there is no such cluster. A member that only finishes what it has ends in
     /// ` draining`.
     pub members: BTreeMap<String, Option<Vec<String>>>,
+    /// What a client is told, by where it says that it is (`zone z1`, `region r1, zone z1`, `host worker`, as the name of a
+    /// Node; `anywhere`), then by cluster: its members, priority by priority.
+    pub seen_from: BTreeMap<String, BTreeMap<String, Vec<Vec<String>>>>,
     /// Conditions by object (`HTTPRoute shop/cart`, `Gateway shop/edge`, `Gateway shop/edge listener web`; ListenerSets as
     /// Gateways) and, for routes, by parent. None: the object has no status, or the route none for that parent.
     pub conditions: BTreeMap<String, Option<BTreeMap<String, Option<Condition>>>>,
@@ -149,7 +152,11 @@ impl Expect {
     /// Whether nothing at all is expected.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.conditions.is_empty() && self.unchanged.is_empty() && self.requests.is_empty()
+        self.members.is_empty()
+            && self.seen_from.is_empty()
+            && self.conditions.is_empty()
+            && self.unchanged.is_empty()
+            && self.requests.is_empty()
     }
 
     /// What differs, for people; empty if nothing does. `before` are the versions of the epoch before.
@@ -160,6 +167,14 @@ impl Expect {
             let found = observed.members(cluster);
             if found != *expected {
                 wrong.push(format!("members of {cluster}: {found:?}, expected {expected:?}"));
+            }
+        }
+        for (place, clusters) in &self.seen_from {
+            for (cluster, expected) in clusters {
+                let found = observed.seen_from(place, cluster);
+                if found.as_ref() != Some(expected) {
+                    wrong.push(format!("{cluster} seen from {place}: {found:?}, expected {expected:?}"));
+                }
             }
         }
         for (object, expected) in &self.conditions {

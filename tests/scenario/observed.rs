@@ -9,7 +9,7 @@ use tidegate_model::{
 use tidegate_proto::envoy::config::core::v3::{HealthStatus, SocketAddress, address, socket_address};
 use tidegate_proto::envoy::config::endpoint::v3::{ClusterLoadAssignment, LbEndpoint, lb_endpoint};
 use tidegate_status::Board;
-use tidegate_xds::{Resource, Sealed};
+use tidegate_xds::{Resource, Sealed, Variant, Variants, When};
 
 /// Versions by type (`cds`, ...), then by Gateway and name.
 pub type Versions = BTreeMap<String, BTreeMap<String, String>>;
@@ -28,6 +28,13 @@ impl Observed<'_> {
             assignment.endpoints.iter().flat_map(|locality| &locality.lb_endpoints).map(member).collect();
         members.sort();
         Some(members)
+    }
+
+    /// The members of a cluster as a client there gets them, priority by priority; none if there is no such assignment.
+    #[must_use]
+    pub fn seen_from(&self, place: &str, cluster: &str) -> Option<Vec<Vec<String>>> {
+        let locality = self.0.locality(&super::locality(place));
+        Some(by_priority(self.0.endpoints.get(cluster)?.choose(&locality)))
     }
 
     /// Conditions of an object, `Status/Reason` by condition, with the parent in front for routes; and what else its
@@ -88,6 +95,12 @@ impl Observed<'_> {
                     of_kind.insert(format!("{gateway} {}", resource.name), resource.version.to_string());
                 }
             }
+            let of_endpoints = versions.entry(ResourceType::Endpoints.short().to_owned()).or_default();
+            for name in self.0.names(gateway, ResourceType::Endpoints) {
+                for form in self.0.endpoints[&name].all() {
+                    of_endpoints.insert(format!("{gateway} {name} {:?}", form.when), form.resource.version.to_string());
+                }
+            }
         }
         versions
     }
@@ -117,7 +130,7 @@ impl Observed<'_> {
             let decoded = |kind| self.resources(gateway, kind).into_iter().map(move |resource| decode(kind, &resource));
             let mut endpoints = Map::new();
             for name in self.0.names(gateway, ResourceType::Endpoints) {
-                endpoints.insert(name.to_string(), json!(self.members(&name)));
+                endpoints.insert(name.to_string(), self.forms(&name));
             }
             let listeners: Map<String, Value> =
                 decoded(ResourceType::Listener).map(|listener| short_listener(&listener)).collect();
@@ -133,6 +146,22 @@ impl Observed<'_> {
             whole.insert(gateway.to_string(), view);
         }
         yaml(whole.into())
+    }
+
+    /// The members of a cluster; where clients differ, by whom they are for.
+    fn forms(&self, cluster: &str) -> Value {
+        let all = self.0.endpoints.get(cluster).map(Variants::all).unwrap_or_default();
+        if all.len() < 2 {
+            return json!(self.members(cluster));
+        }
+        let form = |variant: &Variant| {
+            let whom = match &variant.when {
+                When::Any => "any".to_owned(),
+                When::Locality(prefix) => prefix.to_string(),
+            };
+            (whom, json!(by_priority(&variant.resource)))
+        };
+        all.iter().map(form).collect::<Map<_, _>>().into()
     }
 
     /// The status of every object, as a golden file.
@@ -179,6 +208,19 @@ fn parent_name(parent: &ParentFact) -> String {
     let section = parent.section.as_ref().map(|section| format!("[{section}]")).unwrap_or_default();
     let port = parent.port.map(|port| format!(":{port}")).unwrap_or_default();
     format!("{kind}{}{section}{port}", parent.name)
+}
+
+/// The members of an assignment, priority by priority, sorted as texts.
+fn by_priority(assignment: &Resource) -> Vec<Vec<String>> {
+    let assignment = ClusterLoadAssignment::decode(assignment.bytes.clone()).expect("what was encoded decodes");
+    let mut priorities: Vec<Vec<String>> = Vec::new();
+    for locality in &assignment.endpoints {
+        let priority = usize::try_from(locality.priority).expect("32 bits fit");
+        priorities.resize(priorities.len().max(priority + 1), Vec::new());
+        priorities[priority].extend(locality.lb_endpoints.iter().map(member));
+    }
+    priorities.iter_mut().for_each(|members| members.sort());
+    priorities
 }
 
 fn member(endpoint: &LbEndpoint) -> String {

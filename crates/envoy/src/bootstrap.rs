@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use thiserror::Error;
-use tidegate_model::NamespacedName;
+use tidegate_model::{Locality, Name, NamespacedName};
 
 /// The name of the one static cluster: the way to the ADS server.
 pub const XDS_CLUSTER: &str = "xds_cluster";
@@ -95,8 +95,8 @@ pub struct Bootstrap {
     pub admin_port: Option<u16>,
     /// Identity of this Envoy among those of its Gateway.
     pub node_id: String,
-    /// Zone that it runs in.
-    pub zone: Option<String>,
+    /// Where it runs, as far as that is known; the host is the name of its Kubernetes Node.
+    pub locality: Locality,
 }
 
 impl Bootstrap {
@@ -104,7 +104,7 @@ impl Bootstrap {
     #[must_use]
     pub fn new(gateway: NamespacedName, ads: AdsAddress) -> Self {
         let node_id = format!("{}.{}", gateway.name(), gateway.namespace());
-        Bootstrap { gateway, ads, sotw: false, admin_port: Some(0), node_id, zone: None }
+        Bootstrap { gateway, ads, sotw: false, admin_port: Some(0), node_id, locality: Locality::default() }
     }
 
     /// The bootstrap as a value.
@@ -145,9 +145,17 @@ impl Bootstrap {
             "cluster": self.gateway.as_str(),
             "metadata": { "gateway": self.gateway.as_str() },
         });
-        if let Some(zone) = &self.zone {
-            node["locality"] = json!({ "zone": zone });
-        }
+        let Locality { network, region, zone, sub_zone, host } = &self.locality;
+        let mut say = |part: &str, key: &str, value: &Name| {
+            if !value.is_empty() {
+                node[part][key] = json!(value);
+            }
+        };
+        say("locality", "region", region);
+        say("locality", "zone", zone);
+        say("locality", "sub_zone", sub_zone);
+        say("metadata", "kube_node", host);
+        say("metadata", "network", network);
         node
     }
 
@@ -218,12 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn the_node_names_its_gateway_and_zone() {
-        let with_zone = Bootstrap { zone: Some("zone-a".to_owned()), ..bootstrap("127.0.0.1:18000") };
-        let node = &with_zone.to_json()["node"];
-        assert_eq!(node["metadata"]["gateway"], json!("shop/edge"));
+    fn the_node_names_its_gateway_and_where_it_is() {
+        let [network, region, zone, sub_zone, host] = ["n1", "r1", "z1", "s1", "worker-1"].map(Name::from);
+        let locality = Locality { network, region, zone, sub_zone, host };
+        let node = &Bootstrap { locality, ..bootstrap("127.0.0.1:18000") }.to_json()["node"];
         assert_eq!(node["id"], json!("edge.shop"));
-        assert_eq!(node["locality"]["zone"], json!("zone-a"));
+        assert_eq!(node["metadata"], json!({ "gateway": "shop/edge", "kube_node": "worker-1", "network": "n1" }));
+        assert_eq!(node["locality"], json!({ "region": "r1", "zone": "z1", "sub_zone": "s1" }));
+        assert_eq!(bootstrap("127.0.0.1:18000").to_json()["node"].get("locality"), None);
     }
 
     #[test]

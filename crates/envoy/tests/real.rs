@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidegate_envoy::process::{Error, validate};
 use tidegate_envoy::supervise::{Backoff, supervise};
 use tidegate_envoy::{Binary, Bootstrap, LogTo, Options, Process};
-use tidegate_model::NamespacedName;
+use tidegate_model::{Locality, Name, NamespacedName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -29,8 +29,9 @@ async fn every_form_of_bootstrap_is_valid_to_envoy() {
     for ads in ["127.0.0.1:1", "[::1]:1", "localhost:1", "unix:/nowhere.sock"] {
         for sotw in [false, true] {
             for admin_port in [None, Some(0)] {
-                let zone = Some("zone-a".to_owned());
-                let text = Bootstrap { sotw, admin_port, zone, ..bootstrap(ads) }.to_yaml();
+                let [network, region, zone, sub_zone, host] = ["n", "r", "zone-a", "s", "worker-1"].map(Name::from);
+                let locality = Locality { network, region, zone, sub_zone, host };
+                let text = Bootstrap { sotw, admin_port, locality, ..bootstrap(ads) }.to_yaml();
                 validate(&envoy, &text).await.unwrap_or_else(|error| panic!("{error}\n{text}"));
             }
         }

@@ -8,6 +8,8 @@ pub mod lifetime;
 
 pub mod limits;
 
+pub mod locality;
+
 pub mod reference;
 
 pub mod replay;

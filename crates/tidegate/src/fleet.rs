@@ -28,7 +28,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_envoy::{AdsAddress, Binary};
-use tidegate_model::{Condition, ConditionType, Name, NamespacedName, Reason};
+use tidegate_model::{Condition, ConditionType, Locality, Name, NamespacedName, Reason};
 use tidegate_status::Board;
 use tidegate_xds::Sealed;
 use tidegate_xds::row::Listener;
@@ -52,6 +52,8 @@ pub struct EnvoyConfig {
     pub drain: Duration,
     /// The form in which its log lines are passed on.
     pub log_format: LogFormat,
+    /// Where they run.
+    pub locality: Locality,
 }
 
 /// Everything that runs.

@@ -88,6 +88,7 @@ fn mistakes_are_refused_with_the_flag_and_what_to_do() {
         (&["bootstrap", "--gateway", "public"], &["--gateway", "NAMESPACE/NAME"]),
         (&["bootstrap", "--gateway", "shop/public", "--ads", "here"], &["--ads", "HOST:PORT"]),
         (&["bootstrap", "--gateway", "shop/public", "--zone", ""], &["--zone is empty"]),
+        (&["bootstrap", "--gateway", "shop/public", "--kube-node", " "], &["--kube-node is empty"]),
         (&["serv"], &["serve"]),
     ];
     for (args, expected) in cases {

@@ -84,28 +84,34 @@ pub(crate) struct Sources<'s> {
     pub(crate) reports: Rows<'s, ReportFact>,
 }
 
-/// Cluster and assignment of every wanted backend.
-pub(crate) fn assignments<'s>(edges: &Edges, sources: Sources<'s>) -> Rows<'s, Row> {
-    let Sources { wanted, demands, services, slices, nodes, reports } = sources;
-    let wanted = edges.carry("clusters that are wanted", wanted);
-    let slices = slices.flat_map(|slice| slice.service.clone().map(|service| (service, slice)));
-    let distributions = services.flat_map(|service| distribution(&service));
-    let nodes = nodes_of_services(edges, distributions.clone(), slices.clone(), nodes);
-    let distributions = edges.carry("traffic distributions to assignments", distributions);
-    let slices = edges.carry("slices to assignments", slices);
-    let reports = edges.carry("reports to assignments", reports);
-    let inputs =
-        wanted.clone().map(|backend| (backend.cluster.service.clone(), ServiceInput::Wanted(backend))).concatenate([
-            distributions.map(|(service, distribution)| (service, ServiceInput::Distribution(distribution))),
-            nodes,
-            slices.map(|(service, slice)| (service, ServiceInput::Slice(slice))),
-            reports.map(|entry| (entry.service.clone(), ServiceInput::Report(entry))),
-        ]);
-    let assignments = inputs.reduce_named("assignments by service", |_: &NamespacedName, input, output| {
-        let parts = ServiceParts::gather(input.iter().map(|(input, _)| *input));
-        output.extend(parts.rows().map(|row| (row, 1)));
-    });
-    clusters(edges, wanted, demands).concat(assignments.map(|(_service, row)| row))
+impl<'s> Sources<'s> {
+    /// Cluster and assignment of every wanted backend, and where the Nodes are that clients may name.
+    pub(crate) fn rows(self, edges: &Edges) -> Rows<'s, Row> {
+        let Sources { wanted, demands, services, slices, nodes, reports } = self;
+        let wanted = edges.carry("clusters that are wanted", wanted);
+        let places = edges.carry("Nodes to clients", nodes.clone());
+        let places = places.map(|node| Row::KubeNode(node.name.clone(), node.locality.clone()));
+        let slices = slices.flat_map(|slice| slice.service.clone().map(|service| (service, slice)));
+        let distributions = services.flat_map(|service| distribution(&service));
+        let nodes = nodes_of_services(edges, distributions.clone(), slices.clone(), nodes);
+        let distributions = edges.carry("traffic distributions to assignments", distributions);
+        let slices = edges.carry("slices to assignments", slices);
+        let reports = edges.carry("reports to assignments", reports);
+        let inputs = wanted
+            .clone()
+            .map(|backend| (backend.cluster.service.clone(), ServiceInput::Wanted(backend)))
+            .concatenate([
+                distributions.map(|(service, distribution)| (service, ServiceInput::Distribution(distribution))),
+                nodes,
+                slices.map(|(service, slice)| (service, ServiceInput::Slice(slice))),
+                reports.map(|entry| (entry.service.clone(), ServiceInput::Report(entry))),
+            ]);
+        let assignments = inputs.reduce_named("assignments by service", |_: &NamespacedName, input, output| {
+            let parts = ServiceParts::gather(input.iter().map(|(input, _)| *input));
+            output.extend(parts.rows().map(|row| (row, 1)));
+        });
+        places.concatenate([clusters(edges, wanted, demands), assignments.map(|(_service, row)| row)])
+    }
 }
 
 /// The Nodes that members of each Service run on which has a traffic distribution.

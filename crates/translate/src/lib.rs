@@ -286,9 +286,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let hosts = assemble::virtual_hosts(&edges, domains, published.entries);
         let members = edges.once("members, each once", published.used.concat(streamed));
         let wanted = edges.once("wanted clusters, each once", members.clone().map(|(_, backend)| backend));
-        let whereabouts = edges.carry("Nodes to clients", nodes.clone());
-        let sources = endpoints::Sources { wanted, demands, services, slices, nodes, reports };
-        let assignments = endpoints::assignments(&edges, sources);
+        let routed = endpoints::Sources { wanted, demands, services, slices, nodes, reports }.rows(&edges);
         let identities = identity::rows(&edges, ours.clone(), members.clone());
 
         // Status, from the same rows.
@@ -301,9 +299,8 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
             .concat(sockets.flat_map(sockets::listener_row))
             .concat(hosts)
             .concat(members.map(|(gateway, backend)| Row::Member(gateway, backend.cluster.name())))
-            .concat(assignments)
+            .concat(routed)
             .concat(identities)
-            .concat(whereabouts.map(|node| Row::KubeNode(node.name.clone(), node.locality.clone())))
             .concat(statuses.map(|(object, status)| Row::Status(object, status)));
         let rows = published.held.into_iter().fold(rows, |rows, held| rows.concat(held.map(Row::Held)));
         deliver(rows, output, &probe);

@@ -1,4 +1,4 @@
-//! A big regular cluster: Gateways, routes that fan out to Services, endpoints over zones. For what things cost.
+//! A big regular cluster: Gateways, routes that fan out to Services, endpoints over zones and Nodes. For what things cost.
 //!
 //! Objects are not kept. Each is a function of its number, of the seed and of a few counters that the operations turn,
 //! so that a cluster of 50,000 Services is a few hundred kilobytes, and an operation makes the one object it is about.
@@ -10,7 +10,7 @@
 use crate::random::Random;
 use serde_json::{Value, json};
 use tidegate_log::{Event, Object};
-use tidegate_model::{CONTROLLER_NAME, Kind, NamespacedName, ObjectKey};
+use tidegate_model::{CONTROLLER_NAME, HOSTNAME_LABEL, Kind, NamespacedName, ObjectKey, ZONE_LABEL};
 
 const CLASS: &str = "fanout";
 const GATEWAY_NAMESPACE: &str = "infra";
@@ -113,6 +113,7 @@ impl Fanout {
         std::iter::once(self.class())
             .chain((0..gateways).map(move |index| self.gateway(index)))
             .chain((0..namespaces).map(move |index| self.namespace(index)))
+            .chain((0..self.nodes()).map(move |index| self.node(index)))
             .chain(there().map(move |index| self.service(index)))
             .chain(there().map(move |index| self.slice(index)))
             .chain((0..routes).map(move |index| self.route(index)))
@@ -123,7 +124,7 @@ impl Fanout {
     #[must_use]
     pub fn objects(&self) -> usize {
         let Shape { namespaces, gateways, routes, .. } = self.shape;
-        1 + gateways + namespaces + routes + 2 * self.there.iter().filter(|there| **there).count()
+        1 + gateways + namespaces + self.nodes() + routes + 2 * self.there.iter().filter(|there| **there).count()
     }
 
     /// One endpoint of the Service is replaced by another.
@@ -245,6 +246,19 @@ impl Fanout {
         apply(Kind::Namespace, metadata, json!({}))
     }
 
+    /// Some 40 endpoints each, up to 250 a zone.
+    fn nodes(&self) -> usize {
+        let Shape { services, endpoints, zones, .. } = self.shape;
+        zones * (services * endpoints).div_ceil(zones * 40).min(250)
+    }
+
+    /// Zones take turns.
+    fn node(&self, index: usize) -> Event {
+        let zone = format!("zone-{}", index % self.shape.zones);
+        let labels = json!({HOSTNAME_LABEL: format!("node-{index}"), ZONE_LABEL: zone});
+        apply(Kind::Node, json!({"name": format!("node-{index}"), "labels": labels}), json!({}))
+    }
+
     fn service(&self, index: usize) -> Event {
         let notes = self.notes[index];
         let key = self.service_key(index);
@@ -277,7 +291,9 @@ impl Fanout {
 
     fn endpoint(&self, service: usize, place: usize) -> Value {
         let Shape { services, endpoints, zones, .. } = self.shape;
-        let zone = format!("zone-{}", (service + place) % zones);
+        let zone = (service + place) % zones;
+        let node = zone + zones * ((service * 31 + place) % (self.nodes() / zones));
+        let zone = format!("zone-{zone}");
         // Changes replace one endpoint after the other; each new one has an address that no other ever had, until all
         // 16 million are used up.
         let replaced = (self.slices[service] as usize + endpoints - 1 - place) / endpoints;
@@ -286,7 +302,7 @@ impl Fanout {
         let [_, a, b, c] = number.to_be_bytes();
         let mut endpoint = json!({
             "addresses": [format!("10.{a}.{b}.{c}")], "conditions": {"ready": true}, "zone": zone,
-            "nodeName": format!("node-{}", (service * 31 + place) % (zones * 250)),
+            "nodeName": format!("node-{node}"),
         });
         if self.notes[service] % 2 == 1 {
             endpoint["hints"] = json!({"forZones": [{"name": zone}]});

@@ -1,5 +1,6 @@
 //! `tidegate bootstrap`.
 
+use super::locality::{LocalityArgs, named};
 use super::{Failure, print};
 use crate::args::values;
 use clap::Args;
@@ -33,9 +34,9 @@ pub struct BootstrapArgs {
     #[arg(long, value_name = "ID")]
     pub node_id: Option<String>,
 
-    /// Zone that it runs in, as topology.kubernetes.io/zone has it
-    #[arg(long, value_name = "ZONE")]
-    pub zone: Option<String>,
+    /// Where it runs.
+    #[command(flatten)]
+    pub locality: LocalityArgs,
 }
 
 /// Prints the bootstrap.
@@ -48,15 +49,11 @@ pub fn run(args: BootstrapArgs) -> Result<(), Failure> {
 }
 
 fn config(args: BootstrapArgs) -> Result<Bootstrap, Failure> {
-    for (flag, value) in [("--node-id", &args.node_id), ("--zone", &args.zone)] {
-        if value.as_ref().is_some_and(|text| text.trim().is_empty()) {
-            return Err(Failure::Usage(format!("{flag} is empty: name something or leave the flag out")));
-        }
-    }
+    named("--node-id", args.node_id.as_deref())?;
     let mut bootstrap = Bootstrap::new(args.gateway, args.ads);
     bootstrap.sotw = args.sotw;
     bootstrap.admin_port = args.admin_port;
-    bootstrap.zone = args.zone;
+    bootstrap.locality = args.locality.validate()?;
     if let Some(id) = args.node_id {
         bootstrap.node_id = id;
     }

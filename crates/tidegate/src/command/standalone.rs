@@ -1,6 +1,7 @@
 //! `tidegate standalone`.
 
 use super::Failure;
+use super::locality::LocalityArgs;
 use super::serve::{self, ControllerArgs};
 use crate::app;
 use crate::args::values;
@@ -52,6 +53,10 @@ pub struct StandaloneArgs {
         value_parser = ["trace", "debug", "info", "warning", "error", "critical", "off"])]
     pub envoy_log_level: String,
 
+    /// Where this machine is.
+    #[command(flatten)]
+    pub locality: LocalityArgs,
+
     /// What every command that serves takes.
     #[command(flatten)]
     pub controller: ControllerArgs,
@@ -66,6 +71,7 @@ pub struct StandaloneArgs {
 pub fn run(args: StandaloneArgs) -> Result<(), Failure> {
     let log_format = args.controller.log_format;
     logging::start(log_format).map_err(Failure::Usage)?;
+    let locality = args.locality.validate()?;
     let mut config = args.controller.validate("", &args.manifests, args.ads, args.drain)?;
     serve::on_runtime(async move {
         let asked = asked_to_stop()?;
@@ -81,6 +87,7 @@ pub fn run(args: StandaloneArgs) -> Result<(), Failure> {
             log_level: args.envoy_log_level,
             drain: args.drain,
             log_format,
+            locality,
         });
         app::build(config, clock::system()).await?.run(asked).await
     })

@@ -52,7 +52,8 @@ impl Keeper {
         for socket in self.seats.sockets(gateway) {
             socket.probe()?;
         }
-        let bootstrap = Bootstrap::new(gateway.clone(), self.ads.clone());
+        let locality = self.config.locality.clone();
+        let bootstrap = Bootstrap { locality, ..Bootstrap::new(gateway.clone(), self.ads.clone()) };
         let mut process = Process::start(&self.config.binary, &bootstrap.to_yaml(), &self.options()).await?;
         let (admin, id) = (process.admin().address(), process.id());
         self.seats.update(gateway, |seat| {

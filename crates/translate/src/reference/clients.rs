@@ -20,10 +20,8 @@ pub fn seen_from(facts: &BTreeSet<Fact>, cluster: &Name, stated: &Locality) -> O
         None => (&*plain, Transport::Tcp),
     };
     let (service, port) = name.rsplit_once('/')?;
-    let service = facts.iter().find_map(|fact| match fact {
-        Fact::Service(found) if found.name.as_str() == service => Some(found),
-        _ => None,
-    })?;
+    let mut services = facts.iter().filter_map(|fact| if let Fact::Service(found) = fact { Some(found) } else { None });
+    let service = services.find(|found| found.name.as_str() == service)?;
     let is_port = |number: u16| number.to_string() == port;
     let port = service.ports.iter().find(|found| is_port(found.port) && found.transport == transport)?;
     let client = node(facts, &stated.host).map_or_else(|| stated.clone(), |node| node.locality.or(stated));
@@ -137,15 +135,10 @@ fn whereabouts(facts: &BTreeSet<Fact>, service: &ServiceFact, zone: Option<&Name
 }
 
 fn node<'f>(facts: &'f BTreeSet<Fact>, name: &Name) -> Option<&'f NodeFact> {
-    facts.iter().find_map(|fact| match fact {
-        Fact::Node(node) if node.name == *name => Some(&**node),
-        _ => None,
-    })
+    let mut nodes = facts.iter().filter_map(|fact| if let Fact::Node(node) = fact { Some(&**node) } else { None });
+    nodes.find(|node| node.name == *name)
 }
 
 fn slices(facts: &BTreeSet<Fact>) -> impl Iterator<Item = &SliceFact> {
-    facts.iter().filter_map(|fact| match fact {
-        Fact::Slice(slice) => Some(&**slice),
-        _ => None,
-    })
+    facts.iter().filter_map(|fact| if let Fact::Slice(slice) = fact { Some(&**slice) } else { None })
 }
