@@ -6,7 +6,7 @@
 
 use benches::{Cluster, Options, Report, Target, Times, changes};
 use tidegate_log::{Event, Object};
-use tidegate_normalize::normalize;
+use tidegate_normalize::{Moment, normalize};
 use tidegate_workload::{Fanout, Shape};
 
 #[global_allocator]
@@ -90,7 +90,7 @@ fn normalization(options: &Options, shape: Shape) {
         let mut times = Times::new();
         for index in 0..options.pick(2_000, 100) {
             let Event::Apply(object) = make(index) else { panic!("what is edited is there") };
-            times.take(|| normalize(&object));
+            times.take(|| normalize(&object, &Moment::default()));
         }
         report.row(&format!("{what}, p50"), times.at(50) * 1e3, "us", Target::Free);
     };

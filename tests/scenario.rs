@@ -53,6 +53,8 @@ pub struct Settings {
     pub retarget_hold_ms: Option<u64>,
     /// `--usable-addresses`.
     pub usable_addresses: Vec<AddressRange>,
+    /// `--report-lifetime`, in milliseconds.
+    pub report_lifetime_ms: Option<u64>,
     /// Where the Envoy of a Gateway says that it is, as `seen_from` has it.
     pub envoys: BTreeMap<String, String>,
 }
@@ -67,7 +69,9 @@ impl Settings {
     /// What a controller is told that is started so.
     #[must_use]
     pub fn config(&self) -> Config {
-        Config { hold: self.retarget_hold_ms, usable: self.usable_addresses.clone(), ..Config::default() }
+        let defaults = Config::default();
+        let report_lifetime = self.report_lifetime_ms.unwrap_or(defaults.report_lifetime);
+        Config { hold: self.retarget_hold_ms, usable: self.usable_addresses.clone(), report_lifetime, ..defaults }
     }
 }
 

@@ -11,7 +11,7 @@ use benches::{Cluster, Options, Report, Target, Times, changes};
 use recompute::{Cache, Facts, Snapshot};
 use tidegate_engine::Config;
 use tidegate_log::Event;
-use tidegate_normalize::normalize;
+use tidegate_normalize::{Moment, normalize};
 use tidegate_workload::Shape;
 
 mod recompute;
@@ -66,7 +66,7 @@ fn recomputes(
         cluster.apply(std::slice::from_ref(&change));
         let Event::Apply(object) = &change else { panic!("{change:?} applies nothing") };
         let (snapshot, changed) = times.take(|| {
-            normalize(object).facts.into_iter().for_each(|fact| facts.insert(fact));
+            normalize(object, &Moment::default()).facts.into_iter().for_each(|fact| facts.insert(fact));
             let snapshot = compute(facts);
             let changed = snapshot.differences(&last);
             (snapshot, changed)

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tidegate_log::Event;
 use tidegate_model::{Epoch, Fact, Name, NamespacedName, SliceFact};
-use tidegate_normalize::normalize;
+use tidegate_normalize::{Moment, normalize};
 use tidegate_workload::{Fanout, Random, Shape};
 use timely::communication::allocator::{Allocator, Thread};
 use timely::dataflow::operators::probe::Handle;
@@ -120,7 +120,10 @@ fn run(plan: Plan, services: usize, clients: usize, count: usize) {
 
 fn slice_of(event: &Event) -> Option<Arc<SliceFact>> {
     let Event::Apply(object) = event else { return None };
-    normalize(object).facts.into_iter().find_map(|fact| if let Fact::Slice(slice) = fact { Some(slice) } else { None })
+    normalize(object, &Moment::default())
+        .facts
+        .into_iter()
+        .find_map(|fact| if let Fact::Slice(slice) = fact { Some(slice) } else { None })
 }
 
 fn name_of(slice: &SliceFact) -> NamespacedName {

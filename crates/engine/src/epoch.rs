@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tidegate_log::{Event, Object};
-use tidegate_model::{Epoch, Fact, Kind, Millis, ObjectKey};
-use tidegate_normalize::{Deadline, Normalized, normalize};
+use tidegate_model::{Epoch, Fact, Kind, Millis, ObjectKey, REPORT_LIFETIME_MS};
+use tidegate_normalize::{Deadline, Moment, Normalized, normalize};
 use tidegate_xds::{Row, Sealed, Store};
 
 /// The epoch that is being derived, plus one; 0 before the first. Only read by panic hooks.
@@ -49,6 +49,8 @@ pub struct Core {
     store: Store,
     next: Epoch,
     deadlines: BTreeMap<ObjectKey, Vec<Deadline>>,
+    /// How long an entry of an EndpointReport is believed after its renewal.
+    report_lifetime: Millis,
     /// When the first hold ends, if anything is held.
     next_end: Option<Millis>,
     fact_count: usize,
@@ -60,7 +62,8 @@ impl Core {
     /// A core that knows nothing.
     #[must_use]
     pub fn new(config: &Config) -> Self {
-        Core::with_translation(config.workers, config.translation())
+        let core = Core::with_translation(config.workers, config.translation());
+        Core { report_lifetime: config.report_lifetime, ..core }
     }
 
     /// A core whose translation is told more than a controller ever tells it: for tests that cut an edge.
@@ -73,7 +76,8 @@ impl Core {
     /// and tools.
     #[must_use]
     pub fn profiled(config: &Config, start: Instant) -> Self {
-        Core::with_workers(Workers::profiled(&translation(config.translation()), start))
+        let core = Core::with_workers(Workers::profiled(&translation(config.translation()), start));
+        Core { report_lifetime: config.report_lifetime, ..core }
     }
 
     /// A core around another dataflow.
@@ -90,6 +94,7 @@ impl Core {
             store: Store::new(),
             next: 0,
             deadlines: BTreeMap::new(),
+            report_lifetime: REPORT_LIFETIME_MS,
             next_end: None,
             fact_count: 0,
             changed_facts: 0,
@@ -111,7 +116,7 @@ impl Core {
     /// If the dataflow breaks an invariant.
     pub fn apply(&mut self, events: &[Event], millis: Millis) -> Applied {
         IN_PROGRESS.store(self.next + 1, Ordering::Relaxed);
-        self.note(events);
+        self.note(events, millis);
         let missing = if self.next == 0 { self.gate.missing() } else { Vec::new() };
         if !missing.is_empty() {
             return Applied::Pending { missing };
@@ -147,7 +152,8 @@ impl Core {
     }
 
     /// Works the events into facts, gate and deadlines.
-    fn note(&mut self, events: &[Event]) {
+    fn note(&mut self, events: &[Event], millis: Millis) {
+        let moment = Moment { now: millis, report_lifetime: self.report_lifetime };
         let mut last: BTreeMap<&ObjectKey, usize> = BTreeMap::new();
         for (index, event) in events.iter().enumerate() {
             match event {
@@ -163,7 +169,9 @@ impl Core {
         let counts = |key: &ObjectKey, index: usize| last.get(key).is_none_or(|last| *last <= index);
         for (index, event) in events.iter().enumerate() {
             match event {
-                Event::Apply(object) if counts(&object.key, index) => self.replace(&object.key, normalize(object)),
+                Event::Apply(object) if counts(&object.key, index) => {
+                    self.replace(&object.key, normalize(object, &moment));
+                }
                 Event::Delete(key) if counts(key, index) => self.remove(key),
                 Event::Expired { key, renewed } if counts(key, index) => self.expire(key, *renewed),
                 // A later event of this batch replaces what this one says.
@@ -177,8 +185,8 @@ impl Core {
 
     fn replace(&mut self, key: &ObjectKey, new: Normalized) {
         // Objects without lifetime, nearly all, never get an entry.
-        if !new.deadlines.is_empty() || self.facts.has_lifetime(key) {
-            self.deadlines.insert(key.clone(), new.deadlines.clone());
+        if !new.endings.is_empty() || self.facts.has_lifetime(key) {
+            self.deadlines.insert(key.clone(), new.deadlines().cloned().collect());
         }
         let from = self.changes.len();
         self.facts.replace(key, new, &mut self.changes);

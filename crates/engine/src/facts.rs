@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_model::{Fact, Millis, ObjectKey};
-use tidegate_normalize::{Deadline, Normalized};
+use tidegate_normalize::{Ending, Normalized};
 
 /// A change of the set of facts: 1 adds, -1 retracts.
 pub(crate) type Change = (Fact, isize);
@@ -24,18 +24,15 @@ pub(crate) struct Facts {
 struct Made {
     /// Sorted, each once.
     facts: Vec<Fact>,
-    /// The newest renewal of what has a lifetime, if anything has.
-    renewed: Option<Millis>,
-    /// What the object is reason for once that lifetime ended.
-    after: Vec<Fact>,
+    /// What becomes of those that have a lifetime.
+    endings: Vec<Ending>,
 }
 
 impl Facts {
     /// Replaces what is known of `key` by `new` and appends what that changes.
     pub(crate) fn replace(&mut self, key: &ObjectKey, new: Normalized, changes: &mut Vec<Change>) {
-        let Normalized { facts, deadlines, after } = new;
-        let renewed = deadlines.iter().map(|deadline: &Deadline| deadline.renewed).max();
-        self.make(key, Made { facts, renewed, after }, changes);
+        let Normalized { facts, endings } = new;
+        self.make(key, Made { facts, endings }, changes);
     }
 
     fn make(&mut self, key: &ObjectKey, mut new: Made, changes: &mut Vec<Change>) {
@@ -60,22 +57,22 @@ impl Facts {
         }
     }
 
-    /// Ends the lifetime of the facts of `key`, if `renewed` is its newest renewal: what it is reason for after that is
-    /// what is left.
+    /// Ends the lifetime of those facts of `key` whose newest renewal is `renewed`, if there are any: what comes after them
+    /// takes their place.
     pub(crate) fn expire(&mut self, key: &ObjectKey, renewed: Millis, changes: &mut Vec<Change>) {
-        match self.objects.get_mut(key).filter(|made| made.renewed == Some(renewed)) {
-            None => {}
-            Some(made) if made.after.is_empty() => self.remove(key, changes),
-            Some(made) => {
-                let facts = std::mem::take(&mut made.after);
-                self.make(key, Made { facts, ..Made::default() }, changes);
-            }
-        }
+        let Some(made) = self.objects.get_mut(key) else { return };
+        let Some(index) = made.endings.iter().position(|ending| ending.deadline.renewed == renewed) else { return };
+        let Ending { mut ends, after, .. } = made.endings.swap_remove(index);
+        ends.sort();
+        let endings = std::mem::take(&mut made.endings);
+        let stays = made.facts.iter().filter(|fact| ends.binary_search(fact).is_err());
+        let facts = stays.cloned().chain(after).collect();
+        self.make(key, Made { facts, endings }, changes);
     }
 
     /// Whether something of `key` has a lifetime.
     pub(crate) fn has_lifetime(&self, key: &ObjectKey) -> bool {
-        self.objects.get(key).is_some_and(|made| made.renewed.is_some())
+        self.objects.get(key).is_some_and(|made| !made.endings.is_empty())
     }
 
     /// Whether anything is known of `key`.
@@ -139,7 +136,9 @@ fn difference(old: &[Fact], new: &[Fact]) -> Vec<Change> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::slice;
     use tidegate_model::{Finding, GrantFact, GroupKind, Kind, Reason};
+    use tidegate_normalize::Deadline;
 
     fn grant() -> Fact {
         Fact::Grant(GrantFact {
@@ -157,6 +156,11 @@ mod tests {
 
     fn finding(name: &str, message: &str) -> Fact {
         Fact::Finding(key(name), Finding::new(Reason::Invalid, "", message))
+    }
+
+    fn ending(renewed: Millis, ends: &[Fact], after: &[Fact]) -> Ending {
+        let deadline = Deadline { key: key("a"), at: renewed + 10, renewed };
+        Ending { deadline, ends: ends.to_vec(), after: after.to_vec() }
     }
 
     fn made(facts: Vec<Fact>) -> Normalized {
@@ -200,11 +204,8 @@ mod tests {
     #[test]
     fn an_expiry_counts_only_for_the_newest_renewal() {
         let (mut facts, mut changes) = (Facts::default(), Vec::new());
-        let renewed = |renewed| Normalized {
-            facts: vec![finding("a", "x")],
-            deadlines: vec![Deadline { key: key("a"), at: renewed + 10, renewed }],
-            after: Vec::new(),
-        };
+        let facts_of = vec![finding("a", "x")];
+        let renewed = |renewed| Normalized { endings: vec![ending(renewed, &facts_of, &[])], facts: facts_of.clone() };
         facts.replace(&key("a"), renewed(100), &mut changes);
         facts.replace(&key("a"), renewed(200), &mut changes);
         changes.clear();
@@ -219,17 +220,29 @@ mod tests {
     #[test]
     fn what_ends_leaves_what_comes_after_it() {
         let (mut facts, mut changes) = (Facts::default(), Vec::new());
-        let ending = Normalized {
+        let object = Normalized {
             facts: vec![finding("a", "good")],
-            deadlines: vec![Deadline { key: key("a"), at: 10, renewed: 10 }],
-            after: vec![finding("a", "ended")],
+            endings: vec![ending(10, &[finding("a", "good")], &[finding("a", "ended")])],
         };
-        facts.replace(&key("a"), ending.clone(), &mut changes);
+        facts.replace(&key("a"), object.clone(), &mut changes);
         changes.clear();
         facts.expire(&key("a"), 10, &mut changes);
         assert_eq!(facts.set(), BTreeSet::from([finding("a", "ended")]));
         assert_eq!((changes.len(), facts.has_lifetime(&key("a"))), (2, false));
-        facts.replace(&key("a"), ending, &mut changes);
+        facts.replace(&key("a"), object, &mut changes);
         assert_eq!(facts.set(), BTreeSet::from([finding("a", "good")]));
+    }
+
+    #[test]
+    fn each_renewal_ends_its_own_facts_and_leaves_the_others() {
+        let (mut facts, mut changes) = (Facts::default(), Vec::new());
+        let [lasting, one, two, ended] = ["lasting", "one", "two", "ended"].map(|text| finding("a", text));
+        let endings = vec![ending(10, slice::from_ref(&one), &[]), ending(20, slice::from_ref(&two), &[ended.clone()])];
+        facts.replace(&key("a"), Normalized { facts: vec![lasting.clone(), one, two], endings }, &mut changes);
+        facts.expire(&key("a"), 20, &mut changes);
+        assert_eq!((facts.set().len(), facts.has_lifetime(&key("a"))), (3, true));
+        facts.expire(&key("a"), 10, &mut changes);
+        assert_eq!(facts.set(), BTreeSet::from([lasting, ended]));
+        assert!(!facts.has_lifetime(&key("a")) && facts.knows(&key("a")), "an object is there as long as it is there");
     }
 }

@@ -36,7 +36,7 @@ pub use profile::Operator;
 pub use recorder::Recording;
 pub use replay::{Difference, ReplayError, ReplayReport, replay};
 
-use tidegate_model::{AddressRange, Millis, Name};
+use tidegate_model::{AddressRange, Millis, Name, REPORT_LIFETIME_MS};
 pub use tidegate_translate::Bind;
 
 /// What the engine is told from outside.
@@ -51,6 +51,8 @@ pub struct Config {
     /// How long an entry may keep its previous target while the new one has no usable endpoint, in milliseconds, unless
     /// its route says otherwise; none holds nothing.
     pub hold: Option<Millis>,
+    /// How long an entry of an EndpointReport is believed after its renewal, in milliseconds.
+    pub report_lifetime: Millis,
     /// Threads that derive. One steps on the thread that drives the engine and answers a lone change fastest; more have
     /// a thread each and raise the throughput of batches.
     pub workers: usize,
@@ -63,6 +65,7 @@ impl Default for Config {
             bind: Bind::default(),
             usable: Vec::new(),
             hold: None,
+            report_lifetime: REPORT_LIFETIME_MS,
             workers: 1,
         }
     }

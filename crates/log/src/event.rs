@@ -70,7 +70,7 @@ impl Event {
 }
 
 /// A whole object as an API server would return it, without `managedFields`, the last-applied annotation and
-/// `status`; of a Secret without its material, in place of which stands a verdict; of a ConfigMap with its CA
+/// `status` but that of an EndpointReport; of a Secret without its material, in place of which stands a verdict; of a ConfigMap with its CA
 /// certificates alone. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
@@ -113,7 +113,7 @@ const NAME_MAX: usize = 253;
 
 impl Object {
     /// Reads the key out of an object and strips what nothing derives from: `metadata.managedFields`, the last-applied
-    /// annotation and `status`. Fields are sorted by name, so that equal objects make equal lines.
+    /// annotation and `status`, unless it is what a reporter says. Fields are sorted by name, so that equal objects make equal lines.
     ///
     /// # Errors
     ///
@@ -178,7 +178,9 @@ fn check_name(name: &str, field: &str) -> Result<(), String> {
 
 fn strip(body: &mut Value, kind: Kind) {
     let Some(fields) = body.as_object_mut() else { return };
-    fields.remove("status");
+    if kind != Kind::EndpointReport {
+        fields.remove("status");
+    }
     if kind == Kind::Secret {
         // Sources take the material out and judge it. Should one forget to, it ends here.
         fields.remove("data");
@@ -227,6 +229,15 @@ mod tests {
         let object = Object::new(body).unwrap();
         assert_eq!(*object.body, service(&json!({"name": "cart"})));
         assert_eq!(object.key.to_string(), "Service default/cart");
+    }
+
+    #[test]
+    fn of_a_report_the_status_is_what_it_says() {
+        let body = json!({
+            "apiVersion": "tidegate.dev/v1alpha1", "kind": "EndpointReport", "metadata": {"name": "a"},
+            "status": {"endpoints": []},
+        });
+        assert_eq!(*Object::new(body.clone()).unwrap().body, body);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod frontend;
 
 mod http;
 mod policy;
+mod report;
 
 pub use frontend::{ClientValidationFact, FrontendFact};
 pub use http::{
@@ -25,6 +26,7 @@ pub use http::{
     RetryFact, RewriteFact, SessionCarrier, SessionFact, ValueMatch, ValuePattern,
 };
 pub use policy::{AuthorityRefs, BackendTlsFact, PolicyTarget, SubjectName};
+pub use report::{ReportFact, ReportedEndpoint, ReportedState, TargetUid};
 
 /// One normalized record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -53,6 +55,8 @@ pub enum Fact {
     Bundle(Arc<BundleFact>),
     /// A BackendTLSPolicy.
     BackendTls(Arc<BackendTlsFact>),
+    /// One entry of an EndpointReport.
+    Report(ReportFact),
     /// Something to say about an object whose kind has no status of its own to say it in.
     Finding(ObjectKey, Finding),
 }
@@ -558,6 +562,8 @@ pub struct EndpointFact {
     pub node: Option<Name>,
     /// `zone`.
     pub zone: Option<Name>,
+    /// `targetRef.uid`, by which reports name it.
+    pub target: Option<TargetUid>,
 }
 
 /// Whether an endpoint may be used.
@@ -623,6 +629,7 @@ impl Fact {
             Fact::Secret(secret) => ObjectKey { kind: Kind::Secret, name: secret.name.clone() },
             Fact::BackendTls(policy) => ObjectKey { kind: Kind::BackendTlsPolicy, name: policy.name.clone() },
             Fact::Bundle(bundle) => ObjectKey { kind: Kind::ConfigMap, name: bundle.name.clone() },
+            Fact::Report(entry) => ObjectKey { kind: Kind::EndpointReport, name: entry.report.clone() },
             Fact::Finding(object, _) => object.clone(),
             Fact::Grant(_) => return None,
         })

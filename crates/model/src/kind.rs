@@ -45,11 +45,13 @@ pub enum Kind {
     Secret,
     /// core ConfigMap. Of what it holds only the entry [`BUNDLE_ENTRY`](crate::BUNDLE_ENTRY) is read.
     ConfigMap,
+    /// `tidegate.dev` EndpointReport. The one kind whose `status` is read.
+    EndpointReport,
 }
 
 impl Kind {
     /// Every kind, in the order in which their `synced` is awaited and reported.
-    pub const ALL: [Kind; 16] = [
+    pub const ALL: [Kind; 17] = [
         Kind::GatewayClass,
         Kind::Gateway,
         Kind::ListenerSet,
@@ -66,6 +68,7 @@ impl Kind {
         Kind::EndpointSlice,
         Kind::Secret,
         Kind::ConfigMap,
+        Kind::EndpointReport,
     ];
 
     /// The kind as a manifest writes it.
@@ -88,6 +91,7 @@ impl Kind {
             Kind::EndpointSlice => "EndpointSlice",
             Kind::Secret => "Secret",
             Kind::ConfigMap => "ConfigMap",
+            Kind::EndpointReport => "EndpointReport",
         }
     }
 
@@ -107,6 +111,7 @@ impl Kind {
             | Kind::BackendTlsPolicy => "gateway.networking.k8s.io",
             Kind::Namespace | Kind::Node | Kind::Service | Kind::Secret | Kind::ConfigMap => "",
             Kind::EndpointSlice => "discovery.k8s.io",
+            Kind::EndpointReport => "tidegate.dev",
         }
     }
 
@@ -128,6 +133,7 @@ impl Kind {
             | Kind::EndpointSlice
             | Kind::Secret
             | Kind::ConfigMap => &["v1"],
+            Kind::EndpointReport => &["v1alpha1"],
         }
     }
 
@@ -157,6 +163,7 @@ impl Kind {
             | Kind::Node
             | Kind::Service
             | Kind::EndpointSlice
+            | Kind::EndpointReport
             | Kind::Secret
             | Kind::ConfigMap => false,
         }

@@ -62,6 +62,12 @@ pub type Millis = u64;
 /// The controller name that a GatewayClass must carry to be ours, unless configured otherwise.
 pub const CONTROLLER_NAME: &str = "tidegate.dev/gateway-controller";
 
+/// How often reporters renew what they say of endpoints, unless configured otherwise, in milliseconds.
+pub const REPORT_RENEW_MS: Millis = 15_000;
+
+/// How long a renewal of a report is believed, unless configured otherwise, in milliseconds.
+pub const REPORT_LIFETIME_MS: Millis = 60_000;
+
 /// The cluster that unresolved and errored references are rewritten to. It is never published, so that Envoy
 /// answers what `cluster_not_found_response_code` says (500): fail closed.
 pub const INVALID_CLUSTER: &str = "tidegate/invalid";

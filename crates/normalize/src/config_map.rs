@@ -2,7 +2,7 @@
 
 use crate::metadata::Metadata;
 use crate::node::{Node, Report};
-use crate::{Deadline, Normalized};
+use crate::{Deadline, Ending, Normalized};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::collections::BTreeSet;
@@ -145,8 +145,8 @@ fn ending(key: &ObjectKey, field: &str, bundle: Bundle) -> Normalized {
     let message = format!("certificate number {number} expired on {}; renew it, or take it out", rfc3339(at));
     let expired = Fact::Finding(key.clone(), Finding::new(Reason::CertificateExpired, field, message));
     let Normalized { facts, .. } = plain_fact(key, Ok(bundle.pem.into()));
-    let after = facts.iter().cloned().chain([expired]).collect();
-    Normalized { facts, deadlines: vec![Deadline { key: key.clone(), at, renewed: at }], after }
+    let deadline = Deadline { key: key.clone(), at, renewed: at };
+    Normalized { facts, endings: vec![Ending { deadline, ends: Vec::new(), after: vec![expired] }] }
 }
 
 fn plain_fact(key: &ObjectKey, authorities: Result<Name, Name>) -> Normalized {

@@ -19,6 +19,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tidegate_model::{
     EndpointFact, EndpointState, Fact, Finding, Name, NamespacedName, ObjectKey, Reason, SliceFact, SlicePortFact,
+    TargetUid,
 };
 
 /// The label that names the Service.
@@ -94,7 +95,10 @@ fn endpoint(item: &Node<'_>, family: Family, report: &mut Report) -> Option<Endp
     let address = address(item, family, report);
     let node = item.field("nodeName").name(&any(1, 253), report);
     let zone = item.field("zone").name(&any(1, 253), report);
-    Some(EndpointFact { address: address?, state: state?, node, zone })
+    let target = item.field("targetRef");
+    target.is_object(report);
+    let target = target.field("uid").text(report).filter(|uid| !uid.is_empty()).map(TargetUid::of);
+    Some(EndpointFact { address: address?, state: state?, node, zone, target })
 }
 
 /// Whether and how gladly the endpoint may be used; none if not. A condition of the wrong type fails closed.

@@ -1,19 +1,20 @@
 //! Objects for tests, and tables of what is right and wrong with them.
 
-use crate::{Normalized, normalize};
+use crate::{Moment, Normalized, normalize};
 use serde_json::{Value, json};
 use tidegate_log::Object;
-use tidegate_model::{Fact, Finding};
+use tidegate_model::{Fact, Finding, Millis};
 
 /// An object of this body.
 pub(crate) fn object(body: Value) -> Object {
     Object::new(body).unwrap()
 }
 
-/// The facts of this body.
+/// The facts of this body once everything in it has ended.
 pub(crate) fn facts(body: Value) -> Vec<Fact> {
-    let Normalized { facts, deadlines, after } = normalize(&object(body));
-    assert_eq!((deadlines, after), (vec![], vec![]));
+    let late = Moment { now: Millis::MAX, ..Moment::default() };
+    let Normalized { facts, endings } = normalize(&object(body), &late);
+    assert_eq!(endings, []);
     facts
 }
 
@@ -32,6 +33,7 @@ pub(crate) fn carried(facts: &[Fact]) -> Vec<Finding> {
         | Fact::Slice(_)
         | Fact::Secret(_)
         | Fact::Bundle(_)
+        | Fact::Report(_)
         | Fact::Finding(..) => Vec::new(),
     });
     findings.flatten().collect()

@@ -1,7 +1,7 @@
 //! Kubernetes objects to facts and findings; pure.
 //!
 //! *Comes in*: one [`Object`], whole, as an API server or a file has it. *Goes out*: [`Normalized`], the facts that
-//! this object alone is reason for, and deadlines of facts that end by themselves. *Must not know*: clocks, other
+//! this object alone is reason for, and what becomes of those that end by themselves. *Must not know*: clocks, other
 //! objects, clients of anything, the dataflow, Envoy's messages. *Start at* [`normalize`], then one file per kind.
 //!
 //! What an API server would do to a manifest is done here, so that a file and a cluster mean the same: defaults are
@@ -18,7 +18,8 @@
 //! finding and nothing else. `schema` decodes the object once more into the published types of its kind, only to find
 //! fields that no version of the kind has. It never decides acceptance: an API server may be newer than these types.
 //!
-//! *Invariant*: the result depends on the object alone; equal objects give equal facts in equal order.
+//! *Invariant*: the result depends on the object alone, and of an EndpointReport on the time that is given with it; equal
+//! objects give equal facts in equal order.
 
 mod node;
 
@@ -63,21 +64,55 @@ mod secret;
 
 mod config_map;
 
+mod endpoint_report;
+
 mod schema;
 
 use node::{Node, Report};
 use tidegate_log::Object;
-use tidegate_model::{Fact, Finding, Kind, Millis, ObjectKey, Reason, RouteKind};
+use tidegate_model::{Fact, Finding, Kind, Millis, ObjectKey, REPORT_LIFETIME_MS, Reason, RouteKind};
 
 /// What one object is reason for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Normalized {
     /// The facts. They replace every fact that an earlier form of the object gave.
     pub facts: Vec<Fact>,
-    /// When the facts end by themselves, if they do.
-    pub deadlines: Vec<Deadline>,
-    /// What the object is reason for from then on.
+    /// What becomes of those that end by themselves, each at its own deadline.
+    pub endings: Vec<Ending>,
+}
+
+impl Normalized {
+    /// When facts end by themselves.
+    pub fn deadlines(&self) -> impl Iterator<Item = &Deadline> {
+        self.endings.iter().map(|ending| &ending.deadline)
+    }
+}
+
+/// Facts that end by themselves unless the object is renewed before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// When.
+    pub deadline: Deadline,
+    /// Which.
+    pub ends: Vec<Fact>,
+    /// What the object is reason for in their place from then on.
     pub after: Vec<Fact>,
+}
+
+/// What is given with an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// When the object came in, in milliseconds since the Unix epoch.
+    pub now: Millis,
+    /// How long an entry of an EndpointReport is believed after its renewal, in milliseconds.
+    pub report_lifetime: Millis,
+}
+
+impl Default for Moment {
+    /// The beginning of time.
+    fn default() -> Self {
+        Moment { now: 0, report_lifetime: REPORT_LIFETIME_MS }
+    }
 }
 
 /// The time at which facts of an object end unless the object is renewed before.
@@ -93,7 +128,7 @@ pub struct Deadline {
 
 /// Turns an object into facts and findings. Never fails and never panics, whatever the object holds.
 #[must_use]
-pub fn normalize(object: &Object) -> Normalized {
+pub fn normalize(object: &Object, moment: &Moment) -> Normalized {
     let mut report = Report::default();
     let root = Node::root(&object.body);
     let plain = |facts| Normalized { facts, ..Normalized::default() };
@@ -114,13 +149,10 @@ pub fn normalize(object: &Object) -> Normalized {
         Kind::EndpointSlice => plain(endpoint_slice::facts(&object.key, &root, &mut report)),
         Kind::Secret => secret::normalized(&object.key, &root, &mut report),
         Kind::ConfigMap => config_map::normalized(&object.key, &root, &mut report),
+        Kind::EndpointReport => endpoint_report::normalized(&object.key, &root, moment, &mut report),
     };
     schema::check(object, &mut report);
-    let rows: Vec<Fact> = report.rows().into_iter().map(|row| Fact::Finding(object.key.clone(), row)).collect();
-    if !normalized.deadlines.is_empty() {
-        normalized.after.extend(rows.iter().cloned());
-    }
-    normalized.facts.extend(rows);
+    normalized.facts.extend(report.rows().into_iter().map(|row| Fact::Finding(object.key.clone(), row)));
     normalized
 }
 
@@ -128,7 +160,7 @@ pub fn normalize(object: &Object) -> Normalized {
 /// For sources that have no API server before them. A value that is only not supported here is no reason to refuse.
 #[must_use]
 pub fn admit(object: &Object) -> Vec<Finding> {
-    let findings = normalize(object).facts.into_iter().flat_map(|fact| match fact {
+    let findings = normalize(object, &Moment::default()).facts.into_iter().flat_map(|fact| match fact {
         Fact::Class(class) => class.findings,
         Fact::Gateway(gateway) => gateway.findings.clone(),
         Fact::ListenerSet(set) => set.findings.clone(),
@@ -136,7 +168,7 @@ pub fn admit(object: &Object) -> Vec<Finding> {
         Fact::BackendTls(policy) => policy.findings.clone(),
         Fact::Finding(_, finding) => vec![finding],
         Fact::Grant(_) | Fact::Namespace(_) | Fact::Node(_) => Vec::new(),
-        Fact::Service(_) | Fact::Slice(_) | Fact::Secret(_) | Fact::Bundle(_) => Vec::new(),
+        Fact::Service(_) | Fact::Slice(_) | Fact::Secret(_) | Fact::Bundle(_) | Fact::Report(_) => Vec::new(),
     });
     findings.filter(|finding| finding.reason == Reason::Invalid).collect()
 }

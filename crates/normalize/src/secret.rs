@@ -3,7 +3,7 @@
 use crate::metadata::Metadata;
 use crate::node::{Node, Report};
 use crate::text::{HOSTNAME, any};
-use crate::{Deadline, Normalized};
+use crate::{Deadline, Ending, Normalized};
 use std::sync::Arc;
 use tidegate_model::{CertificateFact, Fact, Finding, Hostname, Millis, Name, ObjectKey, Reason, SecretFact, rfc3339};
 
@@ -64,25 +64,24 @@ fn ending(key: &ObjectKey, certificate: CertificateFact) -> Normalized {
     let message = format!("the certificate expired on {}; renew it, it is served all the same", rfc3339(at));
     let expired = Fact::Finding(key.clone(), Finding::new(Reason::CertificateExpired, "data[tls.crt]", message));
     let after = CertificateFact { expired: true, ..certificate.clone() };
-    Normalized {
-        facts: vec![fact(key, Ok(certificate))],
-        deadlines: vec![Deadline { key: key.clone(), at, renewed: at }],
-        after: vec![fact(key, Ok(after)), expired],
-    }
+    let good = vec![fact(key, Ok(certificate))];
+    let deadline = Deadline { key: key.clone(), at, renewed: at };
+    let ending = Ending { deadline, ends: good.clone(), after: vec![fact(key, Ok(after)), expired] };
+    Normalized { facts: good, endings: vec![ending] }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::{object, rows};
-    use crate::normalize;
+    use crate::{Moment, normalize};
     use serde_json::{Value, json};
 
     fn secret(secret_type: &str, material: Value) -> Normalized {
         let mut body = json!({"apiVersion": "v1", "kind": "Secret", "type": secret_type});
         body["metadata"] = json!({"name": "cert", "namespace": "shop"});
         body["material"] = material;
-        normalize(&object(body))
+        normalize(&object(body), &Moment::default())
     }
 
     fn certificate(facts: &[Fact]) -> Result<CertificateFact, Name> {
@@ -100,16 +99,17 @@ mod tests {
         let now = certificate(&normalized.facts).unwrap();
         assert_eq!(now.names, [Hostname::new("*.a.example"), Hostname::new("b.example")]);
         assert_eq!((now.not_after, now.expired, normalized.facts.len()), (100, false, 1));
-        assert_eq!((normalized.deadlines[0].at, normalized.deadlines.len()), (100_000, 1));
-        assert!(certificate(&normalized.after).unwrap().expired);
-        assert!(rows(&normalized.after)[0].message.contains("expired on 1970-01-01T00:01:40Z"));
+        let [ending] = &normalized.endings[..] else { panic!("{:?}", normalized.endings) };
+        assert_eq!((ending.deadline.at, &ending.ends), (100_000, &normalized.facts));
+        assert!(certificate(&ending.after).unwrap().expired);
+        assert!(rows(&ending.after)[0].message.contains("expired on 1970-01-01T00:01:40Z"));
     }
 
     #[test]
     fn what_holds_no_certificate_says_why() {
         let other = secret("Opaque", Value::Null);
         assert!(certificate(&other.facts).unwrap_err().contains("not of type kubernetes.io/tls"));
-        assert_eq!((rows(&other.facts), other.deadlines), (vec![], vec![]), "nobody said that it should");
+        assert_eq!((rows(&other.facts), other.endings), (vec![], vec![]), "nobody said that it should");
         let broken = secret(TLS_TYPE, json!({"problem": "tls.key is encrypted"}));
         assert_eq!(certificate(&broken.facts), Err("tls.key is encrypted; put in a certificate with its key".into()));
         assert_eq!(rows(&broken.facts)[0].reason, Reason::InvalidCertificateRef);

@@ -1,7 +1,7 @@
 //! What holds for every kind.
 
 use crate::fixture::{carried, facts, object, rows, with};
-use crate::normalize;
+use crate::{Moment, normalize};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_log::Object;
@@ -63,9 +63,13 @@ fn samples() -> Vec<Value> {
         json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": meta, "addressType": "IPv4",
             "ports": [{"name": "a", "port": 80, "protocol": "TCP"}],
             "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true, "serving": true, "terminating": false},
-                "nodeName": "n", "zone": "z"}]}),
+                "nodeName": "n", "zone": "z", "targetRef": {"kind": "Pod", "name": "a-1", "uid": "u"}}]}),
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque"}),
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}),
+        json!({"apiVersion": "tidegate.dev/v1alpha1", "kind": "EndpointReport", "metadata": meta,
+            "spec": {"serviceRef": {"name": "a"}, "reporter": "n"}, "status": {"endpoints": [
+                {"targetRef": {"kind": "Pod", "name": "a-1", "uid": "u"}, "state": "Healthy"},
+                {"address": "10.0.0.1", "port": 80, "state": "Unhealthy", "renewTime": "2026-01-01T00:00:00.000000Z"}]}}),
     ]
 }
 
@@ -139,7 +143,8 @@ fn a_wrong_type_in_a_part_that_is_not_read_is_a_remark() {
 
 #[test]
 fn status_and_managed_fields_are_not_the_users() {
-    for body in samples() {
+    // The status of a report is its reporter's.
+    for body in samples().into_iter().filter(|body| body["kind"] != "EndpointReport") {
         let body = with(body, "/status/anything", json!({"at": ["all"]}));
         let body = with(body, "/metadata/uid", json!("u"));
         assert_eq!(rows(&facts(body)), []);
@@ -248,6 +253,8 @@ fn keeps_identity(object: &Object, facts: &[Fact]) -> bool {
         && match object.key.kind {
             // One that names no Gateway has nobody to be served by.
             Kind::ReferenceGrant | Kind::ListenerSet => !facts.is_empty(),
+            // A report may have nothing to say.
+            Kind::EndpointReport => true,
             _ => own.count() == 1,
         }
 }
@@ -264,17 +271,18 @@ proptest! {
             mutate(&mut body, pick, mutation);
         }
         let object = object(body);
-        let result = normalize(&object);
+        let moment = Moment::default();
+        let result = normalize(&object, &moment);
         prop_assert!(keeps_identity(&object, &result.facts), "{:?}", result.facts);
         for finding in carried(&result.facts).iter().chain(&rows(&result.facts)) {
             prop_assert!(!finding.message.is_empty() && !finding.message.ends_with('.'), "{finding}");
         }
-        prop_assert_eq!(&normalize(&object), &result);
+        prop_assert_eq!(&normalize(&object, &moment), &result);
         // The order in which the fields were written does not matter.
         let text = serde_json::to_string(&*object.body).unwrap();
         let again = Object::new(serde_json::from_str(&text).unwrap()).unwrap();
         if *again.body == *object.body {
-            prop_assert_eq!(&normalize(&again), &result);
+            prop_assert_eq!(&normalize(&again, &moment), &result);
         }
     }
 }

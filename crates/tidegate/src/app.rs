@@ -26,7 +26,7 @@ use std::time::Duration;
 use tidegate_ads::session::Sequencing;
 use tidegate_engine::{Bind, Engine, EngineHandle, Running};
 use tidegate_log::{Header, Writer};
-use tidegate_model::{AddressRange, Millis, Name};
+use tidegate_model::{AddressRange, Millis, Name, REPORT_LIFETIME_MS};
 use tidegate_sources::Directory;
 use tidegate_sources::manifests::Options;
 use tidegate_status::Board;
@@ -91,6 +91,8 @@ pub struct AppConfig {
     pub sequencing: Sequencing,
     /// How long an entry may keep its previous target while the new one has no usable endpoint; none holds nothing.
     pub retarget_hold: Option<Duration>,
+    /// How long an entry of an EndpointReport is believed after its renewal.
+    pub report_lifetime: Duration,
     /// What clients may do.
     pub limits: ClientLimits,
     /// The Envoys to run, one for each Gateway; none if somebody else runs them.
@@ -108,7 +110,9 @@ impl AppConfig {
         let hold = self.retarget_hold.map(|bound| Millis::try_from(bound.as_millis())).transpose()?;
         let controller = Name::from(self.controller.as_str());
         let usable = self.usable_addresses.clone();
-        Ok(tidegate_engine::Config { controller, bind: self.bind(), usable, hold, workers: self.workers })
+        let report_lifetime = Millis::try_from(self.report_lifetime.as_millis())?;
+        let workers = self.workers;
+        Ok(tidegate_engine::Config { controller, bind: self.bind(), usable, hold, report_lifetime, workers })
     }
 
     /// What the ADS server is told.
@@ -312,8 +316,12 @@ fn recorder(file: &Path, config: &AppConfig, clock: &Clock) -> anyhow::Result<Wr
     if !config.usable_addresses.is_empty() {
         header.settings.insert("usable-addresses".to_owned(), serde_json::to_value(&config.usable_addresses)?);
     }
-    if let Some(bound) = config.for_engine()?.hold {
+    let told = config.for_engine()?;
+    if let Some(bound) = told.hold {
         header.settings.insert("retarget-hold".to_owned(), bound.into());
+    }
+    if told.report_lifetime != REPORT_LIFETIME_MS {
+        header.settings.insert("report-lifetime".to_owned(), told.report_lifetime.into());
     }
     let writer = Writer::create(file, &header)?;
     tracing::info!(file = %file.display(), "recording");

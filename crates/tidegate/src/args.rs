@@ -2,7 +2,7 @@
 
 pub mod values;
 
-use crate::command::{bootstrap, completions, reference, replay, serve, standalone, translate, version};
+use crate::command::{bootstrap, completions, reference, replay, report, serve, standalone, translate, version};
 use clap::{Parser, Subcommand};
 
 /// A Kubernetes Gateway API control plane for Envoy.
@@ -26,6 +26,8 @@ pub enum Command {
     Translate(translate::TranslateArgs),
     /// Run a recorded log again and compare every epoch
     Replay(replay::ReplayArgs),
+    /// Probe the endpoints of a Service and keep an EndpointReport of their health
+    Report(report::ReportArgs),
     /// Print an Envoy bootstrap for one Gateway
     Bootstrap(bootstrap::BootstrapArgs),
     /// Print a completion script for a shell

@@ -4,6 +4,8 @@ pub mod bootstrap;
 
 pub mod completions;
 
+pub mod lifetime;
+
 pub mod limits;
 
 pub mod locality;
@@ -11,6 +13,8 @@ pub mod locality;
 pub mod reference;
 
 pub mod replay;
+
+pub mod report;
 
 pub mod serve;
 
@@ -69,6 +73,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Standalone(args) => standalone::run(args),
         Command::Translate(args) => translate::run(&args),
         Command::Replay(args) => replay::run(args),
+        Command::Report(args) => report::run(args),
         Command::Bootstrap(args) => bootstrap::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Version(args) => version::run(&args),

@@ -18,6 +18,8 @@ pub mod app;
 
 pub mod fleet;
 
+mod reporter;
+
 pub mod supervise;
 
 pub mod clock;

@@ -20,7 +20,7 @@ fn help_shows_examples_and_exit_codes() {
     let (code, out, _) = run(&["--help"]);
     assert_eq!(code, 0);
     assert!(out.contains("Exit codes:") && out.contains("TIDEGATE_LOG"), "{out}");
-    for sub in ["serve", "standalone", "translate", "replay", "bootstrap", "completions", "version"] {
+    for sub in ["serve", "standalone", "translate", "replay", "report", "bootstrap", "completions", "version"] {
         assert!(out.contains(sub), "{sub} is not in\n{out}");
         let (code, out, _) = run(&[sub, "--help"]);
         assert!(code == 0 && out.contains("Examples:"), "{sub}: {out}");

@@ -12,7 +12,7 @@ use std::hash::Hash;
 use tidegate_model::Name;
 
 /// Every edge that can be cut.
-pub const EDGES: [&str; 55] = [
+pub const EDGES: [&str; 56] = [
     "classes to Gateways",
     "verdicts to status",
     "verdicts to Gateways of ours",
@@ -61,6 +61,7 @@ pub const EDGES: [&str; 55] = [
     "slices to Nodes",
     "Nodes to assignments",
     "Nodes to clients",
+    "reports to assignments",
     "attachments to status",
     "findings to Gateways and ListenerSets",
     "classes to status",

@@ -1,17 +1,20 @@
 //! Endpoint assignments: for every cluster that somebody references, the members its Service port has in all the
-//! Service's slices. A cluster without members has an empty assignment, which is sent: it is the truth.
+//! Service's slices, and what reports say of them. A cluster without members has an empty assignment, which is sent: it is
+//! the truth.
 //!
 //! Where a member is matters where the Service has a traffic distribution: then, and only then, its Nodes are looked up.
 
 use crate::edges::Edges;
 use crate::lookup::Rows;
 use crate::names::{Backend, ClusterKey, TlsKey};
+use crate::reports::Reports;
 use crate::variants::{Member, variants};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
-    EndpointState, Locality, Name, NamespacedName, NodeFact, ServiceFact, SliceFact, TrafficDistribution,
+    EndpointState, Locality, Name, NamespacedName, NodeFact, ReportFact, ServiceFact, SliceFact, TargetUid,
+    TrafficDistribution,
 };
 use tidegate_xds::{Row, Variants, encode, ir};
 
@@ -24,6 +27,8 @@ pub(crate) enum ServiceInput {
     /// A Node that members run on.
     Node(Arc<NodeFact>),
     Slice(Arc<SliceFact>),
+    /// What is said of one of its endpoints.
+    Report(ReportFact),
 }
 
 /// The same, sorted out.
@@ -33,6 +38,7 @@ pub(crate) struct ServiceParts<'i> {
     distribution: TrafficDistribution,
     nodes: BTreeMap<&'i Name, &'i NodeFact>,
     slices: Vec<&'i SliceFact>,
+    reports: Reports<'i>,
 }
 
 impl<'i> ServiceParts<'i> {
@@ -44,6 +50,7 @@ impl<'i> ServiceParts<'i> {
                 ServiceInput::Distribution(distribution) => parts.distribution = *distribution,
                 ServiceInput::Node(node) => drop(parts.nodes.insert(&node.name, node)),
                 ServiceInput::Slice(slice) => parts.slices.push(slice),
+                ServiceInput::Report(entry) => parts.reports.add(entry),
             }
         }
         parts
@@ -53,7 +60,7 @@ impl<'i> ServiceParts<'i> {
     pub(crate) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
         self.wanted.iter().map(|backend| {
             let name = backend.cluster.name();
-            let members = members(backend, &self.slices, &self.nodes);
+            let members = members(backend, &self.slices, &self.nodes, &self.reports);
             let forms = variants(&name, &members, self.distribution, encode::endpoints);
             Row::Endpoints(name, forms)
         })
@@ -74,12 +81,13 @@ pub(crate) struct Sources<'s> {
     pub(crate) services: Rows<'s, Arc<ServiceFact>>,
     pub(crate) slices: Rows<'s, Arc<SliceFact>>,
     pub(crate) nodes: Rows<'s, Arc<NodeFact>>,
+    pub(crate) reports: Rows<'s, ReportFact>,
 }
 
 impl<'s> Sources<'s> {
     /// Cluster and assignment of every wanted backend, and where the Nodes are that clients may name.
     pub(crate) fn rows(self, edges: &Edges) -> Rows<'s, Row> {
-        let Sources { wanted, demands, services, slices, nodes } = self;
+        let Sources { wanted, demands, services, slices, nodes, reports } = self;
         let wanted = edges.carry("clusters that are wanted", wanted);
         let places = edges.carry("Nodes to clients", nodes.clone());
         let places = places.map(|node| Row::KubeNode(node.name.clone(), node.locality.clone()));
@@ -88,6 +96,7 @@ impl<'s> Sources<'s> {
         let nodes = nodes_of_services(edges, distributions.clone(), slices.clone(), nodes);
         let distributions = edges.carry("traffic distributions to assignments", distributions);
         let slices = edges.carry("slices to assignments", slices);
+        let reports = edges.carry("reports to assignments", reports);
         let inputs = wanted
             .clone()
             .map(|backend| (backend.cluster.service.clone(), ServiceInput::Wanted(backend)))
@@ -95,6 +104,7 @@ impl<'s> Sources<'s> {
                 distributions.map(|(service, distribution)| (service, ServiceInput::Distribution(distribution))),
                 nodes,
                 slices.map(|(service, slice)| (service, ServiceInput::Slice(slice))),
+                reports.map(|entry| (entry.service.clone(), ServiceInput::Report(entry))),
             ]);
         let assignments = inputs.reduce_named("assignments by service", |_: &NamespacedName, input, output| {
             let parts = ServiceParts::gather(input.iter().map(|(input, _)| *input));
@@ -164,15 +174,20 @@ pub(crate) fn is_usable(backend: &Backend, slices: &[&SliceFact]) -> bool {
 }
 
 /// The members of a Service port over all its slices, sorted: joined on the port's *name*, each address and port once.
-fn members(backend: &Backend, slices: &[&SliceFact], nodes: &BTreeMap<&Name, &NodeFact>) -> Vec<Member> {
-    type Found<'a> = (EndpointState, Option<&'a Name>, Option<&'a Name>);
+fn members(
+    backend: &Backend,
+    slices: &[&SliceFact],
+    nodes: &BTreeMap<&Name, &NodeFact>,
+    reports: &Reports<'_>,
+) -> Vec<Member> {
+    type Found<'a> = (EndpointState, Option<&'a Name>, Option<&'a Name>, Option<TargetUid>);
     let mut members: BTreeMap<(&Name, u16), Found<'_>> = BTreeMap::new();
     for slice in slices {
         let ports =
             slice.ports.iter().filter(|p| p.name == backend.port_name && p.transport == backend.cluster.transport);
         for port in ports {
             for endpoint in &slice.endpoints {
-                let found = (endpoint.state, endpoint.zone.as_ref(), endpoint.node.as_ref());
+                let found = (endpoint.state, endpoint.zone.as_ref(), endpoint.node.as_ref(), endpoint.target);
                 let member = members.entry((&endpoint.address, port.port)).or_insert(found);
                 // The same address in two slices during a rebalance: ready if one says so.
                 *member = (*member).min(found);
@@ -181,13 +196,14 @@ fn members(backend: &Backend, slices: &[&SliceFact], nodes: &BTreeMap<&Name, &No
     }
     let any_ready = members.values().any(|(state, ..)| *state == EndpointState::Ready);
     let unknown = Locality::default();
-    let member = |((address, port), (state, zone, node)): ((&Name, u16), Found<'_>)| Member {
+    let member = |((address, port), (state, zone, node, target)): ((&Name, u16), Found<'_>)| Member {
         address: address.clone(),
         port,
         locality: locality(zone, node, nodes, &unknown),
         // While something is ready, a terminating endpoint only finishes what it has; removing it at once would reset
         // its requests. While nothing is, it is better than nobody.
         draining: any_ready && state == EndpointState::Draining,
+        standing: reports.standing(address, target, port),
     };
     members.into_iter().map(member).collect()
 }
@@ -228,6 +244,7 @@ mod tests {
                     state: *state,
                     node: None,
                     zone: None,
+                    target: None,
                 })
                 .collect(),
         }
@@ -244,7 +261,7 @@ mod tests {
             },
             port_name: port_name.into(),
         };
-        let members = super::members(&backend, slices, &BTreeMap::new());
+        let members = super::members(&backend, slices, &BTreeMap::new(), &Reports::default());
         let text = |m: &Member| format!("{}:{}{}", m.address, m.port, if m.draining { " draining" } else { "" });
         members.iter().map(text).collect()
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tidegate_model::{
     AddressRange, BackendRef, BackendTlsFact, BundleFact, ClassFact, DerivedStatus, Epoch, Fact, Finding, GatewayFact,
     GrantFact, Kind, ListenerKey, ListenerSetFact, Millis, Name, NamespaceFact, NamespacedName, NodeFact, ObjectKey,
-    RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
+    ReportFact, RouteFact, RouteKey, RouteKind, SecretFact, ServiceFact, SliceFact,
 };
 use tidegate_xds::Row;
 use timely::dataflow::Scope;
@@ -42,6 +42,7 @@ mod published;
 mod rank;
 pub mod reference;
 mod references;
+mod reports;
 mod rivals;
 mod sockets;
 mod speech;
@@ -110,6 +111,7 @@ pub struct Inputs {
     secrets: InputSession<Epoch, Arc<SecretFact>, isize>,
     bundles: InputSession<Epoch, Arc<BundleFact>, isize>,
     policies: InputSession<Epoch, Arc<BackendTlsFact>, isize>,
+    reports: InputSession<Epoch, ReportFact, isize>,
     findings: InputSession<Epoch, (ObjectKey, Finding), isize>,
     /// The time, where something depends on it.
     clock: Option<Clock>,
@@ -129,6 +131,7 @@ struct Given<'s> {
     secrets: Rows<'s, Arc<SecretFact>>,
     bundles: Rows<'s, Arc<BundleFact>>,
     policies: Rows<'s, Arc<BackendTlsFact>>,
+    reports: Rows<'s, ReportFact>,
     findings: Rows<'s, FindingRow>,
 }
 
@@ -147,6 +150,7 @@ impl Inputs {
             secrets: self.secrets.to_collection(scope),
             bundles: self.bundles.to_collection(scope),
             policies: self.policies.to_collection(scope),
+            reports: self.reports.to_collection(scope),
             findings: self.findings.to_collection(scope),
         }
     }
@@ -165,6 +169,7 @@ impl Inputs {
             secrets: InputSession::new(),
             bundles: InputSession::new(),
             policies: InputSession::new(),
+            reports: InputSession::new(),
             findings: InputSession::new(),
             clock,
         }
@@ -185,6 +190,7 @@ impl Inputs {
             Fact::Secret(secret) => self.secrets.update(secret, diff),
             Fact::Bundle(bundle) => self.bundles.update(bundle, diff),
             Fact::BackendTls(policy) => self.policies.update(policy, diff),
+            Fact::Report(entry) => self.reports.update(entry, diff),
             Fact::Finding(object, finding) => self.findings.update((object, finding), diff),
         }
     }
@@ -202,7 +208,7 @@ impl Inputs {
             ($($input:ident)*) => { $( self.$input.advance_to(epoch); self.$input.flush(); )* };
         }
         advance!(classes gateways sets routes grants namespaces nodes services slices);
-        advance!(secrets bundles policies findings);
+        advance!(secrets bundles policies reports findings);
         self.clock.iter_mut().for_each(|clock| clock.advance_to(epoch));
     }
 }
@@ -218,7 +224,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
     worker.dataflow_named::<Epoch, _, _>("tidegate", |scope| {
         let given = inputs.given(scope);
         let Given { classes, gateways, sets, routes, grants, namespaces, services, slices, .. } = given;
-        let Given { nodes, secrets, bundles, policies, findings, .. } = given;
+        let Given { nodes, secrets, bundles, policies, reports, findings, .. } = given;
         let ticks = inputs.clock.as_mut().map(|clock| clock.ticks(scope));
 
         // What the references of Gateways, ListenerSets and routes lead to.
@@ -280,7 +286,7 @@ pub fn build(worker: &mut Worker, config: &Config, output: Output) -> (Inputs, P
         let hosts = assemble::virtual_hosts(&edges, domains, published.entries);
         let members = edges.once("members, each once", published.used.concat(streamed));
         let wanted = edges.once("wanted clusters, each once", members.clone().map(|(_, backend)| backend));
-        let routed = endpoints::Sources { wanted, demands, services, slices, nodes }.rows(&edges);
+        let routed = endpoints::Sources { wanted, demands, services, slices, nodes, reports }.rows(&edges);
         let identities = identity::rows(&edges, ours.clone(), members.clone());
 
         // Status, from the same rows.
@@ -426,6 +432,7 @@ fn other_finding((object, finding): FindingRow) -> Option<(ObjectKey, OtherInput
         | Kind::Service
         | Kind::EndpointSlice
         | Kind::Secret
-        | Kind::ConfigMap => Some((object, OtherInput::Finding(finding))),
+        | Kind::ConfigMap
+        | Kind::EndpointReport => Some((object, OtherInput::Finding(finding))),
     }
 }

@@ -26,8 +26,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tidegate_model::{
     BackendTlsFact, BundleFact, ClassFact, Fact, Finding, GatewayFact, GrantFact, Kind, ListenerKey, ListenerSetFact,
-    Millis, Name, NamespaceFact, NamespacedName, NodeFact, ObjectKey, RouteFact, RouteKey, RouteKind, SecretFact,
-    ServiceFact, SliceFact, TrafficDistribution,
+    Millis, Name, NamespaceFact, NamespacedName, NodeFact, ObjectKey, ReportFact, RouteFact, RouteKey, RouteKind,
+    SecretFact, ServiceFact, SliceFact, TrafficDistribution,
 };
 use tidegate_xds::Row;
 
@@ -55,6 +55,7 @@ struct Facts<'f> {
     secrets: BTreeMap<&'f NamespacedName, &'f SecretFact>,
     bundles: BTreeMap<&'f NamespacedName, &'f Arc<BundleFact>>,
     policies: Vec<&'f Arc<BackendTlsFact>>,
+    reports: Vec<&'f ReportFact>,
     findings: Vec<(&'f ObjectKey, &'f Finding)>,
     /// What follows from policies and bundles.
     judged: Judged,
@@ -77,6 +78,7 @@ impl<'f> Facts<'f> {
                 Fact::Secret(secret) => drop(sorted.secrets.insert(&secret.name, secret)),
                 Fact::Bundle(bundle) => drop(sorted.bundles.insert(&bundle.name, bundle)),
                 Fact::BackendTls(policy) => sorted.policies.push(policy),
+                Fact::Report(entry) => sorted.reports.push(entry),
                 Fact::Finding(object, finding) => sorted.findings.push((object, finding)),
             }
         }
@@ -198,6 +200,8 @@ fn identities(ours: &[&GatewayState], uses: &BTreeSet<(NamespacedName, Backend)>
 fn assignment(facts: &Facts<'_>, backend: &Backend) -> Vec<Row> {
     let mut inputs = vec![ServiceInput::Wanted(backend.clone())];
     inputs.extend(slices_of(facts, backend).into_iter().cloned().map(ServiceInput::Slice));
+    let reports = facts.reports.iter().filter(|entry| entry.service == backend.cluster.service);
+    inputs.extend(reports.map(|entry| ServiceInput::Report((*entry).clone())));
     let distribution = facts.services.get(&backend.cluster.service).map(|service| service.distribution);
     if let Some(distribution) = distribution.filter(|distribution| *distribution != TrafficDistribution::Any) {
         inputs.push(ServiceInput::Distribution(distribution));

@@ -5,6 +5,7 @@
 //! member: there is a form for every such beginning, unless it says what that of a shorter one says, and one for everybody
 //! else. All members are in every form: nobody is left without because those that are near are gone.
 
+use crate::reports::{self, Candidate, Place, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_model::{Locality, LocalityPrefix, Name, TrafficDistribution};
 use tidegate_xds::{Resource, Variants, ir};
@@ -17,13 +18,8 @@ pub(crate) struct Member {
     pub(crate) locality: Locality,
     /// It only finishes what it has.
     pub(crate) draining: bool,
-}
-
-/// What is said of a member to clients at one place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct View {
-    priority: u32,
-    draining: bool,
+    /// What reports say of it.
+    pub(crate) standing: Standing,
 }
 
 /// Every form of the assignment, each encoded once.
@@ -34,13 +30,13 @@ pub(crate) fn variants(
     mut encode: impl FnMut(&ir::Assignment) -> Resource,
 ) -> Variants {
     let depth = distribution.depth();
-    let mut encoded = |views: &[View]| encode(&assignment(cluster, members, views));
+    let mut encoded = |views: &[Place]| encode(&assignment(cluster, members, views));
     let elsewhere = views(members, depth, None);
     let any = encoded(&elsewhere);
     if depth == 0 {
         return Variants::any(any);
     }
-    let mut forms: BTreeMap<LocalityPrefix, Vec<View>> = BTreeMap::new();
+    let mut forms: BTreeMap<LocalityPrefix, Vec<Place>> = BTreeMap::new();
     // Wider ones first: whether a narrower one differs is asked of those that there are.
     for depth_of_prefix in 1..=depth {
         let prefixes: BTreeSet<LocalityPrefix> =
@@ -58,17 +54,16 @@ pub(crate) fn variants(
 
 /// What is said of each member to the clients in `from` that are in no narrower place where members are; none: that are
 /// where no members are.
-fn views(members: &[Member], depth: usize, from: Option<&LocalityPrefix>) -> Vec<View> {
-    // The levels that a member is away; none is local.
-    let distance = |member: &Member| depth - from.map_or(0, |prefix| prefix.common(&member.locality));
-    let distances: Vec<usize> = members.iter().map(distance).collect();
-    // Without gaps, whatever is not there between two members.
-    let ranks: BTreeMap<usize, u32> = distances.iter().copied().collect::<BTreeSet<_>>().into_iter().zip(0..).collect();
-    let view = |(member, distance): (&Member, &usize)| View { priority: ranks[distance], draining: member.draining };
-    members.iter().zip(&distances).map(view).collect()
+fn views(members: &[Member], depth: usize, from: Option<&LocalityPrefix>) -> Vec<Place> {
+    let candidate = |member: &Member| {
+        // The levels that it is away; none is local.
+        let tier = depth - from.map_or(0, |prefix| prefix.common(&member.locality));
+        Candidate { local: tier == 0, tier, used: !member.draining, standing: member.standing }
+    };
+    reports::places(&members.iter().map(candidate).collect::<Vec<_>>())
 }
 
-fn assignment(cluster: &Name, members: &[Member], views: &[View]) -> ir::Assignment {
+fn assignment(cluster: &Name, members: &[Member], views: &[Place]) -> ir::Assignment {
     let mut groups: BTreeMap<(&Name, &Name, &Name, u32), Vec<ir::Endpoint>> = BTreeMap::new();
     for (member, view) in members.iter().zip(views) {
         let Locality { region, zone, sub_zone, .. } = &member.locality;

@@ -3,6 +3,7 @@
 
 mod nodes;
 mod policies;
+mod reports;
 mod streams;
 
 pub use nodes::client;
@@ -28,6 +29,7 @@ const GRANTS: [&str; 2] = ["g1", "g2"];
 const SECRETS: [&str; 2] = ["cert", "other-cert"];
 const POLICIES: [&str; 2] = ["tls", "other-tls"];
 const BUNDLES: [&str; 2] = ["ca", "other-ca"];
+const REPORTS: [&str; 2] = ["n1", "n2"];
 const HOSTS: [&str; 7] =
     ["", "*.example.com", "*.dev.example.com", "t.dev.example.com", "www.example.com", "example.com", "*.com"];
 const ADDRESSES: [&str; 6] = [
@@ -45,7 +47,8 @@ const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/a/", "/c"];
 pub struct World {
     random: Random,
     objects: BTreeMap<ObjectKey, Value>,
-    /// Secrets whose certificate came to its end, with that end: a source that lists them again lets it come again.
+    /// Secrets whose certificate came to its end, with that end, and reports that were not renewed, with the renewal that was
+    /// the last: a source that lists them again lets it come again.
     expired: BTreeMap<ObjectKey, u64>,
 }
 
@@ -148,12 +151,15 @@ impl World {
         self.expired.iter().map(|(key, renewed)| Event::Expired { key: key.clone(), renewed: *renewed })
     }
 
-    /// The certificate of some Secret comes to its end, as the timer wheel says it.
+    /// The certificate of some Secret comes to its end, or a report does, as the timer wheel says it.
     fn expiry(&mut self) -> Vec<Event> {
         let ends: Vec<(ObjectKey, u64)> = self
             .objects
             .iter()
-            .filter_map(|(key, body)| Some((key.clone(), body["material"]["certificate"]["notAfter"].as_u64()? * 1000)))
+            .filter_map(|(key, body)| {
+                let certificate = body["material"]["certificate"]["notAfter"].as_u64().map(|seconds| seconds * 1000);
+                Some((key.clone(), certificate.or_else(|| reports::renewed(body))?))
+            })
             .collect();
         if ends.is_empty() {
             return vec![self.change()];
@@ -179,6 +185,7 @@ impl World {
             Kind::EndpointSlice => slice(&mut self.random),
             Kind::Secret => secret(&mut self.random),
             Kind::ConfigMap => policies::bundle(&mut self.random),
+            Kind::EndpointReport => reports::report(&mut self.random),
         };
         let mut metadata = json!({"name": key.name.name(), "generation": generation});
         if !key.kind.is_cluster_scoped() {
@@ -254,6 +261,7 @@ fn keys() -> Vec<ObjectKey> {
         all(Kind::BackendTlsPolicy, &POLICIES);
         all(Kind::Secret, &SECRETS);
         all(Kind::ConfigMap, &BUNDLES);
+        all(Kind::EndpointReport, &REPORTS);
     }
     keys.push(ObjectKey::new(Kind::Namespace, "", "annex"));
     keys.extend(nodes::NODES.map(|name| ObjectKey::new(Kind::Node, "", name)));
@@ -585,7 +593,11 @@ fn service(random: &mut Random) -> Value {
 fn slice(random: &mut Random) -> Value {
     let endpoints: Vec<Value> = (0..1 + random.below(4))
         .map(|_| {
-            let mut endpoint = json!({"addresses": [format!("10.0.0.{}", 1 + random.below(6))]});
+            let address = 1 + random.below(6);
+            let mut endpoint = json!({"addresses": [format!("10.0.0.{address}")]});
+            if random.chance(60) {
+                endpoint["targetRef"] = reports::target(address);
+            }
             if random.chance(50) {
                 endpoint["conditions"] = match random.below(3) {
                     0 => json!({"ready": true}),

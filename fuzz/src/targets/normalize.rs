@@ -13,7 +13,7 @@ use testkit::rules;
 use tidegate_engine::{Applied, Config, Core};
 use tidegate_log::{Event, Object};
 use tidegate_model::{Fact, Finding, Kind, ObjectKey};
-use tidegate_normalize::{admit, normalize};
+use tidegate_normalize::{Moment, admit, normalize};
 use tidegate_proto::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use tidegate_proto::envoy::config::route::v3::{RouteConfiguration, VirtualHost, route, route_action};
 use tidegate_scenarios::{difference, rows_of};
@@ -109,9 +109,13 @@ fn change(objects: &Objects, key: &ObjectKey, choices: &mut Choices<'_>) -> Even
 
 fn check_event(event: &Event, seen: &mut Seen) {
     let Event::Apply(object) = event else { return };
-    let (one, two) = (normalize(object), normalize(object));
+    let moment = Moment::default();
+    let (one, two) = (normalize(object, &moment), normalize(object, &moment));
     assert_eq!(one, two, "the same object gives two facts");
-    for fact in &one.facts {
+    let ends = one.endings.iter().flat_map(|ending| &ending.ends);
+    assert!(ends.clone().all(|fact| one.facts.contains(fact)), "what was never there ends");
+    let after = one.endings.iter().flat_map(|ending| &ending.after);
+    for fact in one.facts.iter().chain(after) {
         let json = serde_json::to_string(fact).expect("facts can be written");
         assert_eq!(serde_json::from_str::<Fact>(&json).ok().as_ref(), Some(fact), "a fact comes back otherwise");
         if let Some(key) = fact.object() {

@@ -5,3 +5,4 @@ mod hold;
 mod live;
 mod objects;
 mod replay;
+mod reports;

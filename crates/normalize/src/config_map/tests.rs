@@ -1,6 +1,6 @@
 use super::*;
 use crate::fixture::{object, rows};
-use crate::normalize;
+use crate::{Moment, normalize};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn certificate(name: &str) -> String {
 fn config_map(field: &str, entries: Value) -> Normalized {
     let mut body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ca", "namespace": "shop"}});
     body[field] = entries;
-    normalize(&object(body))
+    normalize(&object(body), &Moment::default())
 }
 
 fn read(normalized: &Normalized) -> Result<Name, Name> {
@@ -30,11 +30,11 @@ fn certificates_are_taken_and_nothing_else_each_once() {
     let found = config_map("data", json!({"ca.crt": written}));
     let canonical = format!("{}{}", one.replace("\r\n", "\n"), two.replace("\r\n", "\n"));
     assert_eq!(read(&found), Ok(canonical.into()));
-    assert_eq!(found.deadlines.len(), 1);
+    let [ending] = &found.endings[..] else { panic!("{:?}", found.endings) };
+    assert_eq!(ending.ends, vec![], "it is used all the same");
     let said = rows(&found.facts);
     assert!(said.len() == 1 && said[0].message.contains("holds a private key"), "{said:?}");
-    assert_eq!(rows(&found.after)[0].reason, Reason::CertificateExpired);
-    assert_eq!(read(&found), read(&Normalized { facts: found.after.clone(), ..Normalized::default() }));
+    assert_eq!(rows(&ending.after)[0].reason, Reason::CertificateExpired);
     let (text, mark) = (format!("{one}{two}"), format!("{one}{BUNDLE_KEY_MARK}\n"));
     assert_eq!(rows(&config_map("data", json!({"ca.crt": text})).facts), vec![]);
     assert_eq!(rows(&config_map("data", json!({"ca.crt": mark})).facts), said);

@@ -380,12 +380,12 @@ fn problem(path: &Path, mistake: Mistake, follows: &str) -> Problem {
     Problem { path: path.to_path_buf(), line, column, object: None, field, message }
 }
 
-/// Hashes of an object whose fields are sorted. Labels and annotations do not count for the generation, nor does
-/// another version of the same API.
+/// Hashes of an object whose fields are sorted. Labels, annotations and a status do not count for the generation, nor
+/// does another version of the same API.
 fn form(body: &Value) -> Form {
     let mut spec = blake3::Hasher::new();
     for (name, value) in body.as_object().into_iter().flatten() {
-        if !matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+        if !matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
             // Length first: no name or value can pass for the end of another.
             spec.update(&(name.len() as u64).to_le_bytes());
             spec.update(name.as_bytes());

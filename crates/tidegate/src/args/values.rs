@@ -92,6 +92,20 @@ pub fn namespaced_name(text: &str) -> Result<NamespacedName, String> {
     }
 }
 
+/// Reads a name that can be a part of an object's name.
+///
+/// # Errors
+///
+/// Says how one is written.
+pub fn label(text: &str) -> Result<String, String> {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if text.len() <= 100 && text.starts_with(is_end) && text.ends_with(is_end) && text.chars().all(is_inner) {
+        return Ok(text.to_owned());
+    }
+    Err("write up to 100 lower-case letters, digits, '-' and '.', with a letter or digit at both ends".to_owned())
+}
+
 /// Reads a controller name as a GatewayClass must carry it.
 ///
 /// # Errors
@@ -140,6 +154,14 @@ mod tests {
         assert_eq!(namespaced_name("shop/public"), Ok(NamespacedName::new("shop", "public")));
         for wrong in ["public", "/public", "shop/", "shop/a/b", "Shop/public", "shop /x", ""] {
             assert!(namespaced_name(wrong).is_err(), "{wrong} was read");
+        }
+    }
+
+    #[test]
+    fn a_reporter_has_a_name_that_an_object_could_have() {
+        assert_eq!(label("node-a.1"), Ok("node-a.1".to_owned()));
+        for wrong in ["", "-a", "a-", "Node", "a b", "a/b"] {
+            assert!(label(wrong).is_err(), "{wrong} was read");
         }
     }
 

@@ -11,7 +11,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use tidegate_engine::{Bind, Config, ReplayReport};
 use tidegate_log::{Header, Reader};
-use tidegate_model::{AddressRange, Kind, Name};
+use tidegate_model::{AddressRange, Kind, Millis, Name, REPORT_LIFETIME_MS};
 
 /// How many epochs pass between two notes of progress.
 const PROGRESS_EVERY: u64 = 256;
@@ -88,8 +88,12 @@ fn config(header: &Header, workers: usize) -> anyhow::Result<Config> {
     let hold = serde_json::from_value(setting("retarget-hold")).with_context(|| unknown("retarget-hold"))?;
     let usable: Option<Vec<AddressRange>> =
         serde_json::from_value(setting("usable-addresses")).with_context(|| unknown("usable-addresses"))?;
+    let lifetime: Option<Millis> =
+        serde_json::from_value(setting("report-lifetime")).with_context(|| unknown("report-lifetime"))?;
     let controller = Name::from(header.controller.as_str());
-    Ok(Config { controller, bind: bind.unwrap_or_default(), usable: usable.unwrap_or_default(), hold, workers })
+    let (bind, usable) = (bind.unwrap_or_default(), usable.unwrap_or_default());
+    let report_lifetime = lifetime.unwrap_or(REPORT_LIFETIME_MS);
+    Ok(Config { controller, bind, usable, hold, report_lifetime, workers })
 }
 
 fn text(args: &ReplayArgs, header: &Header, report: &ReplayReport) -> String {

@@ -1,6 +1,7 @@
 //! `tidegate serve`.
 
 use super::Failure;
+use super::lifetime::LifetimeArgs;
 use super::limits::LimitArgs;
 use crate::app::{self, AppConfig};
 use crate::args::values;
@@ -89,6 +90,10 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "TIME", value_parser = values::retarget_hold)]
     pub retarget_hold: Option<Duration>,
 
+    /// What reports of health are believed.
+    #[command(flatten)]
+    pub reports: LifetimeArgs,
+
     /// What clients may do.
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -124,6 +129,7 @@ impl ControllerArgs {
     ) -> Result<AppConfig, Failure> {
         check_directory(flag, manifests)?;
         let limits = self.limits.validate()?;
+        let report_lifetime = self.reports.validate()?;
         if self.poll.is_some_and(|interval| interval < MIN_POLL) {
             return Err(Failure::Usage(
                 "--poll is shorter than 200ms: a file must have the time to be written".to_owned(),
@@ -152,6 +158,7 @@ impl ControllerArgs {
             drain,
             sequencing: Sequencing::default(),
             retarget_hold: self.retarget_hold,
+            report_lifetime,
             limits,
             envoys: None,
         })

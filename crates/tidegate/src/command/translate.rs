@@ -10,6 +10,7 @@ mod judge;
 
 mod world;
 
+use super::lifetime::LifetimeArgs;
 use super::serve::check_directory;
 use super::{Failure, print};
 use crate::args::values;
@@ -18,7 +19,8 @@ use clap::{Args, ValueEnum};
 use judge::Judgement;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use tidegate_model::{AddressRange, CONTROLLER_NAME, NamespacedName};
+use tidegate_engine::Config;
+use tidegate_model::{AddressRange, CONTROLLER_NAME, Name, NamespacedName};
 use world::World;
 
 /// Errors that are listed on stderr; `--status` has all of them.
@@ -33,7 +35,7 @@ const MAX_LISTED: usize = 20;
   tidegate translate examples/shop --status -o yaml > status.yaml
 
 Nothing is watched, nobody is served, and no cluster is asked. The same manifests give the same
-output, so it can be compared with an earlier one.
+output, so it can be compared with an earlier one; only an EndpointReport says less as time goes by.
 
 Exit codes:
   0  no error; warnings alone are none
@@ -73,6 +75,10 @@ pub struct TranslateArgs {
     /// not known
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = values::address_range)]
     pub usable_addresses: Vec<AddressRange>,
+
+    /// What reports of health are believed.
+    #[command(flatten)]
+    pub reports: LifetimeArgs,
 
     /// Controller name that a GatewayClass must carry to be ours
     #[arg(long, value_name = "NAME", default_value = CONTROLLER_NAME, value_parser = values::controller_name)]
@@ -128,7 +134,7 @@ pub fn run(args: &TranslateArgs) -> Result<(), Failure> {
     if args.output == Some(Form::Text) && !args.status {
         return Err(Failure::Usage("--output text is for --status: write yaml or json, or add --status".to_owned()));
     }
-    let world = World::derive(&args.dir, &args.controller, &args.usable_addresses)?;
+    let world = World::derive(&args.dir, &config(args)?)?;
     let judgement = Judgement::of(&world);
     match (args.status, args.output) {
         (true, None | Some(Form::Text)) => print(&describe::text(&world, &judgement))?,
@@ -151,6 +157,19 @@ pub fn run(args: &TranslateArgs) -> Result<(), Failure> {
     }
     eprintln!("tidegate: {summary}");
     Ok(())
+}
+
+/// What is derived by. At a first look nothing is held; but whoever serves these manifests may hold, so asking for it is
+/// no mistake.
+fn config(args: &TranslateArgs) -> Result<Config, Failure> {
+    let report_lifetime = args.reports.validate()?;
+    Ok(Config {
+        controller: Name::from(args.controller.as_str()),
+        usable: args.usable_addresses.clone(),
+        hold: Some(0),
+        report_lifetime: u64::try_from(report_lifetime.as_millis()).unwrap_or(u64::MAX),
+        ..Config::default()
+    })
 }
 
 /// What the Envoys of each Gateway would get.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tidegate_log::Event;
 use tidegate_model::{Fact, Kind, NamespacedName};
+use tidegate_normalize::Moment;
 
 /// `metadata.creationTimestamp` of every Gateway, in seconds since the Unix epoch, as precedence takes it. Clones share it. It runs ahead of the seals by what the engine has not taken yet; a seal follows.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +17,7 @@ impl Ledger {
         for event in batch {
             match event {
                 Event::Apply(object) if object.key.kind == Kind::Gateway => {
-                    let facts = tidegate_normalize::normalize(object).facts;
+                    let facts = tidegate_normalize::normalize(object, &Moment::default()).facts;
                     ages.extend(facts.iter().filter_map(age));
                 }
                 Event::Delete(key) if key.kind == Kind::Gateway => _ = ages.remove(&key.name),

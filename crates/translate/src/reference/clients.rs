@@ -4,7 +4,8 @@
 use crate::names::without_tls;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_model::{
-    EndpointState, Fact, Locality, Name, NodeFact, ServiceFact, SliceFact, TrafficDistribution, Transport,
+    EndpointState, Fact, Locality, Name, NodeFact, ReportedEndpoint, ReportedState, ServiceFact, SliceFact, TargetUid,
+    TrafficDistribution, Transport,
 };
 use tidegate_xds::{Resource, encode, ir};
 
@@ -25,29 +26,41 @@ pub fn seen_from(facts: &BTreeSet<Fact>, cluster: &Name, stated: &Locality) -> O
     let port = service.ports.iter().find(|found| is_port(found.port) && found.transport == transport)?;
     let client = node(facts, &stated.host).map_or_else(|| stated.clone(), |node| node.locality.or(stated));
 
-    let mut members: BTreeMap<(&Name, u16), (EndpointState, Option<&Name>, Option<&Name>)> = BTreeMap::new();
+    type Found<'f> = (EndpointState, Option<&'f Name>, Option<&'f Name>, Option<TargetUid>);
+    let mut members: BTreeMap<(&Name, u16), Found<'_>> = BTreeMap::new();
     for slice in slices(facts).filter(|slice| slice.service.as_ref() == Some(&service.name)) {
         for slice_port in slice.ports.iter().filter(|p| p.name == port.name && p.transport == transport) {
             for endpoint in &slice.endpoints {
-                let found = (endpoint.state, endpoint.zone.as_ref(), endpoint.node.as_ref());
+                let found = (endpoint.state, endpoint.zone.as_ref(), endpoint.node.as_ref(), endpoint.target);
                 let member = members.entry((&endpoint.address, slice_port.port)).or_insert(found);
                 *member = (*member).min(found);
             }
         }
     }
     let any_ready = members.values().any(|(state, ..)| *state == EndpointState::Ready);
-    let placed: Vec<(ir::Endpoint, Locality, usize)> = members
+    let mut placed: Vec<Placed> = members
         .into_iter()
-        .map(|((address, port), (state, zone, node))| {
+        .map(|((address, port), (state, zone, node, target))| {
             let draining = any_ready && state == EndpointState::Draining;
             let there = whereabouts(facts, service, zone, node);
             let tier = tier(service.distribution, &client, &there);
-            (ir::Endpoint { address: address.clone(), port, draining }, there, tier)
+            let said = said(facts, service, address, target, port);
+            Placed { endpoint: ir::Endpoint { address: address.clone(), port, draining }, there, tier, said }
         })
         .collect();
-    let localities = placed.iter().map(|(endpoint, there, tier)| {
-        let nearer: BTreeSet<usize> = placed.iter().map(|(_, _, other)| *other).filter(|other| other < tier).collect();
-        let priority = u32::try_from(nearer.len()).expect("there are few tiers");
+    // One that is local and unhealthy drains, if there is another one.
+    let is_good = |placed: &Placed| !placed.endpoint.draining && placed.said < UNHEALTHY;
+    if placed.iter().any(is_good) {
+        placed
+            .iter_mut()
+            .filter(|one| one.tier == 0 && one.said == UNHEALTHY)
+            .for_each(|one| one.endpoint.draining = true);
+    }
+    let localities = placed.iter().map(|Placed { endpoint, there, tier, said }| {
+        let order = |tier: usize, said: u8| if tier == 0 { (0, 0) } else { (1 + said, tier) };
+        let before: BTreeSet<_> = placed.iter().map(|other| order(other.tier, other.said)).collect();
+        let before = before.into_iter().filter(|other| *other < order(*tier, *said));
+        let priority = u32::try_from(before.count()).expect("there are few tiers");
         let Locality { region, zone, sub_zone, .. } = there.clone();
         ((region, zone, sub_zone, priority), endpoint.clone())
     });
@@ -63,6 +76,37 @@ pub fn seen_from(facts: &BTreeSet<Fact>, cluster: &Name, stated: &Locality) -> O
         endpoints,
     });
     Some(encode::endpoints(&ir::Assignment { cluster: cluster.clone(), localities: localities.collect() }))
+}
+
+/// An endpoint as one client sees it.
+struct Placed {
+    endpoint: ir::Endpoint,
+    there: Locality,
+    tier: usize,
+    said: u8,
+}
+
+/// What [`said`] says of an endpoint that is unhealthy.
+const UNHEALTHY: u8 = 2;
+
+/// 0 if nothing is said against an endpoint, 1 if all that was said has expired, 2 if it is unhealthy.
+fn said(facts: &BTreeSet<Fact>, service: &ServiceFact, address: &Name, target: Option<TargetUid>, port: u16) -> u8 {
+    let mut states = BTreeSet::new();
+    for fact in facts {
+        let Fact::Report(entry) = fact else { continue };
+        let is_it = match &entry.endpoint {
+            ReportedEndpoint::Target(uid) => target == Some(*uid),
+            ReportedEndpoint::Address(other) => other == address,
+        };
+        if entry.service == service.name && is_it && entry.port.unwrap_or(port) == port {
+            states.insert(entry.state);
+        }
+    }
+    if states.contains(&ReportedState::Unhealthy) {
+        UNHEALTHY
+    } else {
+        u8::from(states.into_iter().eq([ReportedState::Expired]))
+    }
 }
 
 /// How far an endpoint is: of the levels that matter, in their order, those from the first on in which it differs.

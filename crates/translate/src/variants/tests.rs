@@ -16,6 +16,7 @@ fn members(places: &[&str]) -> Vec<Member> {
         port: 80,
         locality: locality(place),
         draining: false,
+        standing: Standing::Good,
     };
     places.iter().enumerate().map(member).collect()
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tidegate_engine::{Applied, Config, Core};
 use tidegate_log::Event;
-use tidegate_model::{AddressRange, Kind, Name, NamespacedName, ObjectKey, plain};
+use tidegate_model::{Kind, NamespacedName, ObjectKey, plain};
 use tidegate_sources::manifests::Place;
 use tidegate_sources::manifests::directory::Once;
 use tidegate_sources::{Directory, Problem, Provenance};
@@ -39,13 +39,10 @@ impl World {
     /// # Errors
     ///
     /// When the directory cannot be listed.
-    pub(super) fn derive(dir: &Path, controller: &str, usable: &[AddressRange]) -> anyhow::Result<World> {
+    pub(super) fn derive(dir: &Path, config: &Config) -> anyhow::Result<World> {
         let Once { events, problems, provenance, unknown_kinds } =
             Directory::read_once(dir, Some(tidegate_normalize::admit))?;
-        // At a first look nothing is held; but whoever serves these manifests may hold, so asking for it is no mistake.
-        let config = Config { hold: Some(0), usable: usable.to_vec(), ..Config::default() };
-        let config = Config { controller: Name::from(controller), ..config };
-        let mut core = Core::new(&config);
+        let mut core = Core::new(config);
         let now = clock::system()();
         let mut sealed = match core.apply(&events, now) {
             Applied::Sealed(sealed) => sealed,
@@ -65,7 +62,7 @@ impl World {
         let statuses = sealed.status.iter().map(|(key, status)| (key.clone(), Some(Arc::clone(status))));
         // The time of every transition is a constant, so that the same manifests give the same output.
         board.derive(statuses, 0);
-        let objects = view::objects(&board, &provenance, controller);
+        let objects = view::objects(&board, &provenance, &config.controller);
         let manifests = events.into_iter().filter_map(|event| match event {
             Event::Apply(object) => Some((object.key, object.body)),
             Event::Delete(_)
@@ -84,7 +81,7 @@ impl World {
             sealed,
             objects,
             violations,
-            controller: controller.to_owned(),
+            controller: config.controller.to_string(),
         })
     }
 
