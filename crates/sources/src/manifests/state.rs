@@ -22,6 +22,9 @@ const UNKNOWN_MAX: usize = 1000;
 /// What follows for what a broken object guards.
 const CLOSED: &str = "; what it is about is closed until then, as far as that can be read";
 
+/// Fields of one object of which the same is told.
+const MAX_ALIKE: usize = 5;
+
 /// What a look at a file found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -236,13 +239,13 @@ impl Manifests {
             let findings = admission(&located.object);
             let closes = !self.started && located.object.key.kind.guards();
             let follows = if closes { CLOSED } else { "" };
-            refused.extend(findings.iter().map(|finding| Problem {
+            refused.extend(summed_up(&findings).into_iter().map(|(finding, more)| Problem {
                 path: PathBuf::new(),
                 line: located.line,
                 column: located.column,
                 object: Some(located.object.key.clone()),
                 field: finding.field.to_string(),
-                message: format!("{}{follows}", finding.message),
+                message: format!("{more}{}{follows}", finding.message),
             }));
             findings.is_empty() || closes
         });
@@ -363,6 +366,25 @@ impl Manifests {
         self.provenance.update(places);
         events
     }
+}
+
+/// The findings of an object; of many that say the same of other fields the first few, and one that counts the others.
+fn summed_up(findings: &[Finding]) -> Vec<(&Finding, String)> {
+    let mut alike: BTreeMap<&str, usize> = BTreeMap::new();
+    findings.iter().for_each(|finding| *alike.entry(&finding.message).or_default() += 1);
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut told = Vec::new();
+    for finding in findings {
+        let more = alike[&*finding.message].saturating_sub(MAX_ALIKE);
+        let seen = seen.entry(&finding.message).or_default();
+        *seen += 1;
+        if *seen <= MAX_ALIKE {
+            told.push((finding, String::new()));
+        } else if *seen == MAX_ALIKE + 1 {
+            told.push((finding, format!("{more} more fields: ")));
+        }
+    }
+    told
 }
 
 /// What follows for a file that is not taken.
