@@ -2,7 +2,7 @@
 
 pub mod values;
 
-use crate::command::{bootstrap, completions, reference, replay, serve, standalone, translate, version};
+use crate::command::{bootstrap, completions, profile, reference, replay, serve, standalone, translate, version};
 use clap::{Parser, Subcommand};
 
 /// A Kubernetes Gateway API control plane for Envoy.
@@ -26,6 +26,11 @@ pub enum Command {
     Translate(translate::TranslateArgs),
     /// Run a recorded log again and compare every epoch
     Replay(replay::ReplayArgs),
+    /// Measure what things cost here: operations, memory, operators of the dataflow
+    Profile(profile::ProfileArgs),
+    /// Measure one part of a profile, for the process that asks for it
+    #[command(hide = true)]
+    ProfilePart(profile::PartArgs),
     /// Print an Envoy bootstrap for one Gateway
     Bootstrap(bootstrap::BootstrapArgs),
     /// Print a completion script for a shell

@@ -6,6 +6,8 @@ pub mod completions;
 
 pub mod limits;
 
+pub mod profile;
+
 pub mod reference;
 
 pub mod replay;
@@ -67,6 +69,8 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Standalone(args) => standalone::run(args),
         Command::Translate(args) => translate::run(&args),
         Command::Replay(args) => replay::run(args),
+        Command::Profile(args) => profile::run(&args),
+        Command::ProfilePart(args) => profile::part(&args),
         Command::Bootstrap(args) => bootstrap::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Version(args) => version::run(&args),
