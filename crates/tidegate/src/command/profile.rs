@@ -76,7 +76,7 @@ WHAT is one of
 
 Nothing is served, and no cluster or Envoy is asked; clients are sessions in this process. Each part
 has a process of its own, so that memory is of it alone. In a release build on two cores, fanout with
-both comparisons takes about three minutes, churn half a minute, the others seconds; with --quick,
+both comparisons takes a few minutes, churn half a minute, the others seconds; with --quick,
 all take seconds, and figures mean nothing.")]
 pub struct ProfileArgs {
     /// fanout, churn, attached, probe, restart, or the file of a recorded log
