@@ -241,7 +241,7 @@ fn curves(
         ),
         plot("Cold start", "Services", "first list to first seal", "ms", vec![line("tidegate", cold)]),
         plot("Memory", "Services", "resident", "B", vec![line("tidegate", resident)]),
-        plot("Memory", "clients", "resident", "B", vec![line("tidegate, with sessions", held)]),
+        plot("Memory", "clients", "resident", "B", vec![line("tidegate", held)]),
     ];
     Ok(())
 }

@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 /// Operators of a dataflow that are listed before one asks for the others.
 const LISTED: usize = 20;
 
+/// A figure that not every operation has.
+type Pick = fn(&Operation) -> Option<f64>;
+
 /// A table: its columns, those with figures marked, and its rows of cells.
 fn table(class: &str, columns: &[(&str, bool)], rows: impl Iterator<Item = Vec<String>>) -> String {
     let attribute = |figures: bool| if figures { " class=\"n\"" } else { "" };
@@ -41,10 +44,10 @@ pub(super) fn operations(report: &Report) -> String {
     let high = all().fold(low * 10.0, f64::max);
     let share = |time: f64| if time > low { (time / low).log10() / (high / low).log10() } else { 0.0 };
     let optional = |figure: Option<f64>, unit: &str| figure.map(|figure| quantity(figure, unit)).unwrap_or_default();
-    let has = |of: fn(&Operation) -> Option<f64>| operations.iter().any(|operation| of(operation).is_some());
+    let has = |of: Pick| operations.iter().any(|operation| of(operation).is_some());
     let mut columns =
         vec![("operation", false), ("", false), ("p50", true), ("p99", true), ("max", true), ("runs", true)];
-    let more: [(&str, &str, fn(&Operation) -> Option<f64>); 5] = [
+    let more: [(&str, &str, Pick); 5] = [
         ("facts", "", |of| of.facts),
         ("rows", "", |of| of.rows),
         ("encoded", "", |of| of.encoded),
