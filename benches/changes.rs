@@ -5,8 +5,10 @@
 #![allow(clippy::print_stdout, reason = "its output is its purpose")]
 
 use benches::{Cluster, Options, Report, Target, Times, changes};
+use tidegate_engine::{Config, Picture};
 use tidegate_log::{Event, Object};
 use tidegate_normalize::{Moment, normalize};
+use tidegate_profile::Drawing;
 use tidegate_workload::{Fanout, Shape};
 
 #[global_allocator]
@@ -27,8 +29,8 @@ fn main() {
 }
 
 fn count_operators() {
-    let cluster = Cluster::profiled(Shape { services: 100, routes: 100, ..Shape::default() });
-    let count = cluster.operators().len();
+    let cluster = Cluster::profiled(Shape { services: 100, routes: 100, ..Shape::default() }, &Config::default());
+    let count = cluster.first_picture().operators.len();
     Report::new("P1 the dataflow").row("operators", count as f64, "", Target::AtMost(MAX_OPERATORS as f64));
     assert!(count <= MAX_OPERATORS, "the dataflow has {count} operators, at most {MAX_OPERATORS} are wanted");
 }
@@ -129,23 +131,20 @@ fn retargets(options: &Options) {
 fn operators(options: &Options) {
     let shape = Shape { services: options.pick(10_000, 1_000), ..Shape::default() };
     let count = options.pick(2_000, 100);
-    let mut cluster = Cluster::profiled(shape);
-    show(&cluster, "cold start", 1);
-    // As many as are not counted are in the profile too.
+    let mut cluster = Cluster::profiled(shape, &Config::default());
+    show(&cluster.first_picture(), "cold start");
     changes(&mut cluster, count, shape.services, change_endpoint);
-    show(&cluster, "endpoint change", count + count / 10);
+    show(&cluster.picture(), "endpoint change");
     changes(&mut cluster, count, shape.routes, |fanout, route| vec![fanout.retarget(route)]);
-    show(&cluster, "retarget of a route", count + count / 10);
+    show(&cluster.picture(), "retarget of a route");
 }
 
-fn show(cluster: &Cluster, what: &str, epochs: usize) {
-    let operators = cluster.operators();
-    let per_epoch = |busy: std::time::Duration| busy.as_secs_f64() * 1e6 / epochs as f64;
-    let all: f64 = operators.iter().map(|operator| per_epoch(operator.busy)).sum();
-    println!("\n{what}: {all:.1} us an epoch in {} operators", operators.len());
+fn show(picture: &Picture, what: &str) {
+    let drawing = Drawing::new(what, picture);
+    println!("\n{what}: {:.1} us an epoch in {} operators", drawing.total_us(), drawing.operators.len());
     println!("{:>12} {:>9}  operator", "us an epoch", "calls");
-    for operator in operators.iter().take(30) {
-        let calls = operator.calls as f64 / epochs as f64;
-        println!("{:>12.2} {calls:>9.2}  {} {:?}", per_epoch(operator.busy), operator.name, operator.address);
+    for index in drawing.dearest().into_iter().take(30) {
+        let operator = &drawing.operators[index];
+        println!("{:>12.2} {:>9.2}  {} {:?}", operator.self_us, operator.calls, operator.name, operator.address);
     }
 }

@@ -6,12 +6,11 @@
 #![allow(clippy::disallowed_methods, reason = "a bench is what clocks are for")]
 
 use benches::{Cluster, Memory, Options, Report, Target, Times, in_own_process, say};
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use tidegate_ads::session::{Ask, Client, Limits, Protocol, Reply, Request, Session, TypeUrl};
-use tidegate_model::{ClientId, Locality, Millis, Name, ResourceType};
+use tidegate_model::Millis;
+use tidegate_profile::{Client, Received, fleet};
 use tidegate_workload::{Random, Shape};
 use tidegate_xds::Sealed;
 
@@ -30,7 +29,7 @@ fn main() {
     let report = Report::new(&format!("P1 clients, {services} services, 10 gateways"));
     let measure = |clients: usize, pause: usize| {
         let arguments = [services, clients, count, pause].map(|number| number.to_string());
-        in_own_process(&arguments.each_ref().map(String::as_str))
+        in_own_process(&[], &arguments.each_ref().map(String::as_str))
     };
     let few = measure(10, 0);
     report.row("endpoint change to seal, p50, 10 clients", few[0], "ms", Target::Free);
@@ -54,7 +53,7 @@ fn main() {
 fn run(services: usize, clients: usize, count: usize, pause: Duration) {
     let mut cluster = Cluster::start(Shape { services, ..Shape::default() });
     let before = Memory::now();
-    let sessions: Vec<Session> = (0..clients).map(|index| connect(&cluster, index)).collect();
+    let sessions = fleet(&cluster, clients, millis(0));
     let memory = (Memory::now().resident - before.resident) * 1024.0 / clients as f64;
     let (seals, sealed) = sync_channel(1);
     let (planned, done) = sync_channel(1);
@@ -85,15 +84,14 @@ struct Planned {
 }
 
 /// Plans every session for every seal.
-fn plan(mut sessions: Vec<Session>, sealed: &Receiver<Arc<Sealed>>, planned: &SyncSender<()>) -> Planned {
+fn plan(mut clients: Vec<Client>, sealed: &Receiver<Arc<Sealed>>, planned: &SyncSender<()>) -> Planned {
     let mut times = Planned::default();
     for (round, sealed) in sealed.iter().enumerate() {
         let now = millis(round);
         let mut all = Duration::ZERO;
-        for session in &mut sessions {
-            let sealed = sealed.clone();
+        for client in &mut clients {
             let start = Instant::now();
-            let replies = session.on_sealed(sealed, now);
+            let replies = client.plan(&sealed, now);
             let took = start.elapsed();
             all += took;
             if replies.is_empty() {
@@ -101,7 +99,7 @@ fn plan(mut sessions: Vec<Session>, sealed: &Receiver<Arc<Sealed>>, planned: &Sy
             } else {
                 times.concerned.push(took)
             }
-            accept(session, replies, now);
+            client.accept(replies, &mut Received::default());
         }
         times.all.push(all);
         // Whoever does not wait for it any more has all seals planned.
@@ -112,46 +110,4 @@ fn plan(mut sessions: Vec<Session>, sealed: &Receiver<Arc<Sealed>>, planned: &Sy
 
 fn millis(round: usize) -> Millis {
     1_000_000 + Millis::try_from(round).expect("a count fits into 64 bits")
-}
-
-/// A delta client that asks for everything of its Gateway and accepts it.
-fn connect(cluster: &Cluster, index: usize) -> Session {
-    let gateway = cluster.fanout.gateway_name(index % cluster.fanout.shape().gateways);
-    let id = ClientId { stream: index as u64, node: Name::from(format!("client-{index}")) };
-    let client = Client { id, gateway: gateway.clone(), locality: Locality::default() };
-    let mut session = Session::new(Protocol::Delta, client, Limits::default());
-    let replies = session.on_sealed(cluster.sealed.clone(), millis(0));
-    accept(&mut session, replies, millis(0));
-    for kind in ResourceType::ALL {
-        let subscribe = match kind {
-            ResourceType::Cluster | ResourceType::Listener => Vec::new(),
-            ResourceType::Endpoints | ResourceType::Secret | ResourceType::Table => {
-                cluster.sealed.names(&gateway, kind)
-            }
-        };
-        let replies = session.on_request(request(TypeUrl::Served(kind), String::new(), subscribe), millis(0));
-        accept(&mut session, replies, millis(0));
-    }
-    let behind: usize = session.stats().types.iter().map(|figures| figures.behind).sum();
-    assert_eq!(behind, 0, "a client that accepted everything has everything");
-    session
-}
-
-/// Accepts whatever is sent, and what is sent because of that.
-fn accept(session: &mut Session, replies: Vec<Reply>, now: Millis) {
-    let mut queue = VecDeque::from(replies);
-    while let Some(reply) = queue.pop_front() {
-        match reply {
-            Reply::Send(response) => {
-                queue.extend(session.on_request(request(response.type_url, response.nonce, Vec::new()), now));
-            }
-            Reply::Observe(_) | Reply::Remember(_) => {}
-            Reply::Close(close) => panic!("a session gave up: {close}"),
-        }
-    }
-}
-
-fn request(type_url: TypeUrl, nonce: String, subscribe: Vec<Name>) -> Request {
-    let ask = Ask::Delta { subscribe, unsubscribe: Vec::new(), initial: BTreeMap::new() };
-    Request { type_url, nonce, error: None, ask }
 }

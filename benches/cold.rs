@@ -26,7 +26,7 @@ fn main() {
         [(4, 16, "4 zones", bounds), (16, 16, "16 zones", free), (4, 1, "4 zones, a route refers to one service", free)]
     {
         let arguments = [services, zones, rules].map(|number| number.to_string());
-        let run = |_| in_own_process(&arguments.each_ref().map(String::as_str));
+        let run = |_| in_own_process(&[], &arguments.each_ref().map(String::as_str));
         let runs: Vec<Vec<f64>> = (0..options.pick(RUNS, 1)).map(run).collect();
         report.row(&format!("to the first seal, {what}"), median(&runs, 0), "s", seconds);
         report.row(&format!("resident, {what}"), median(&runs, 1), "MB", resident);

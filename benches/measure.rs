@@ -1,7 +1,6 @@
-//! Arguments, times, memory and tables.
+//! Arguments, processes and tables.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 /// How a bench is run.
 #[derive(Clone, Debug, Default)]
@@ -38,15 +37,16 @@ impl Options {
     }
 }
 
-/// Runs this bench again with `--child` and these arguments; returns what it [`say`]s, in order.
+/// Runs this bench again with these options, `--child` and these arguments; returns what it [`say`]s, in order.
 ///
 /// # Panics
 ///
 /// If that process fails or says anything else.
 #[must_use]
-pub fn in_own_process(arguments: &[&str]) -> Vec<f64> {
+pub fn in_own_process(options: &[&str], arguments: &[&str]) -> Vec<f64> {
     let program = std::env::current_exe().expect("a running program is somewhere");
-    let output = Command::new(program).arg("--child").args(arguments).output().expect("a bench can start itself");
+    let output =
+        Command::new(program).args(options).arg("--child").args(arguments).output().expect("a bench can start itself");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "the process for {arguments:?} failed: {errors}");
     let text = String::from_utf8(output.stdout).expect("figures are text");
@@ -56,79 +56,6 @@ pub fn in_own_process(arguments: &[&str]) -> Vec<f64> {
 /// Hands figures to the process that called [`in_own_process`].
 pub fn say(figures: &[f64]) {
     figures.iter().for_each(|figure| println!("{figure}"));
-}
-
-/// Memory of this process, in MB.
-#[derive(Clone, Copy, Debug)]
-pub struct Memory {
-    /// Resident now.
-    pub resident: f64,
-    /// Resident at most, so far.
-    pub peak: f64,
-}
-
-impl Memory {
-    /// Asks the kernel.
-    ///
-    /// # Panics
-    ///
-    /// Where there is no `/proc`.
-    #[must_use]
-    pub fn now() -> Self {
-        let status = std::fs::read_to_string("/proc/self/status").expect("benches run on Linux");
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel reports memory");
-            let number = line.trim().trim_end_matches(" kB").parse::<f64>().expect("memory is a number of kB");
-            number / 1024.0
-        };
-        Memory { resident: field("VmRSS:"), peak: field("VmHWM:") }
-    }
-}
-
-/// Durations of the same thing done many times.
-#[derive(Clone, Debug, Default)]
-pub struct Times(Vec<Duration>);
-
-impl Times {
-    /// Nothing measured yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Times::default()
-    }
-
-    /// Measures `work`.
-    pub fn take<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let start = Instant::now();
-        let result = work();
-        self.0.push(start.elapsed());
-        result
-    }
-
-    /// Adds one that was measured elsewhere.
-    pub fn push(&mut self, time: Duration) {
-        self.0.push(time);
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// All of them together.
-    #[must_use]
-    pub fn sum(&self) -> Duration {
-        self.0.iter().sum()
-    }
-
-    /// In milliseconds, the one that `percent` of a hundred do not exceed; 0 if there are none.
-    #[must_use]
-    pub fn at(&self, percent: usize) -> f64 {
-        let mut sorted = self.0.clone();
-        sorted.sort_unstable();
-        let place = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
-        sorted.get(place).map_or(0.0, |time| time.as_secs_f64() * 1e3)
-    }
 }
 
 /// What a figure should be.

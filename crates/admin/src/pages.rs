@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tidegate_model::NamespacedName;
 use tokio::sync::Semaphore;
 
-/// Dumps (`/status`, `/snapshot`, `/clients`) that are made at a time; a further request is answered 503 at once. A
+/// Dumps (`/status`, `/snapshot`, `/clients`, `/debug/dataflow`) that are made at a time; a further request is answered 503 at once. A
 /// dump of a big fleet costs a core for a while, and proxies come before readers.
 pub const MAX_DUMPS: usize = 4;
 
@@ -34,6 +34,7 @@ pub(crate) fn router(view: Arc<dyn View>) -> Router {
         .route("/status", get(status))
         .route("/snapshot", get(snapshot_page))
         .route("/clients", get(clients))
+        .route("/debug/dataflow", get(dataflow))
         .fallback(unknown)
         .layer(middleware::from_fn(only_get))
         .with_state(Shared { view, dumps: Arc::new(Semaphore::new(MAX_DUMPS)) })
@@ -59,13 +60,17 @@ async fn index(State(shared): State<Shared>) -> Html<String> {
         ("/status", "every object with its conditions, and problems of files; ?kind= &amp;namespace= &amp;name="),
         ("/snapshot?gateway=NS/NAME", "what the clients of a Gateway get, as canonical JSON"),
         ("/clients", "connected clients: sent, accepted and rejected versions; and the Envoys that run here"),
+        (
+            "/debug/dataflow?form=html",
+            "what the operators of the dataflow do, with --profile; as JSON without form=html",
+        ),
     ];
     let rows: String = rows
         .iter()
         .map(|(path, what)| {
             format!(
                 "<tr><td><a href=\"{}\">{path}</a></td><td>{what}</td></tr>\n",
-                path.split('?').next().unwrap_or(path)
+                if path.contains("NS/NAME") { path.split('?').next().unwrap_or(path) } else { path }
             )
         })
         .collect();
@@ -183,14 +188,52 @@ async fn clients(State(shared): State<Shared>) -> Response {
     .await
 }
 
+/// The form of `/debug/dataflow`.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Form {
+    /// For programs.
+    #[default]
+    Json,
+    /// For people.
+    Html,
+}
+
+/// The argument of `/debug/dataflow`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DataflowQuery {
+    #[serde(default)]
+    form: Form,
+}
+
+async fn dataflow(State(shared): State<Shared>, Query(query): Query<DataflowQuery>) -> Response {
+    let not_logged =
+        || (StatusCode::NOT_FOUND, "what the dataflow does is not logged: start with --profile\n".to_owned());
+    match query.form {
+        Form::Json => dump(&shared, move |view| view.dataflow().ok_or_else(not_logged)).await,
+        Form::Html => {
+            made(&shared, "text/html; charset=utf-8", move |view| view.dataflow_page().ok_or_else(not_logged)).await
+        }
+    }
+}
+
 async fn unknown() -> (StatusCode, &'static str) {
     (StatusCode::NOT_FOUND, "no such page: / lists them\n")
 }
 
-/// Makes a dump off the event loop, as pretty JSON, unless too many are being made.
+/// Makes a dump as pretty JSON.
 async fn dump<F>(shared: &Shared, make: F) -> Response
 where
     F: FnOnce(&dyn View) -> Result<Value, (StatusCode, String)> + Send + 'static,
+{
+    made(shared, "application/json", move |view| make(view).map(|value| format!("{value:#}\n"))).await
+}
+
+/// Makes a dump off the event loop, unless too many are being made.
+async fn made<F>(shared: &Shared, content_type: &'static str, make: F) -> Response
+where
+    F: FnOnce(&dyn View) -> Result<String, (StatusCode, String)> + Send + 'static,
 {
     let Ok(permit) = Arc::clone(&shared.dumps).try_acquire_owned() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many dumps at once: try again\n").into_response();
@@ -198,10 +241,10 @@ where
     let view = Arc::clone(&shared.view);
     let made = tokio::task::spawn_blocking(move || {
         let _permit = permit;
-        make(view.as_ref()).map(|value| format!("{value:#}\n"))
+        make(view.as_ref())
     });
     match made.await {
-        Ok(Ok(text)) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Ok(Ok(text)) => ([(header::CONTENT_TYPE, content_type)], text).into_response(),
         Ok(Err(refused)) => refused.into_response(),
         Err(error) => {
             tracing::error!(%error, "a dump of the admin port panicked");

@@ -29,6 +29,16 @@ pub trait View: Send + Sync + 'static {
         None
     }
 
+    /// What the operators of the dataflow do; none if that is not logged.
+    fn dataflow(&self) -> Option<Value> {
+        None
+    }
+
+    /// The same as a page.
+    fn dataflow_page(&self) -> Option<String> {
+        None
+    }
+
     /// Numbers for `/metrics`.
     fn counters(&self) -> Counters;
 

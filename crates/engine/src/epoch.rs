@@ -3,12 +3,11 @@
 use crate::Config;
 use crate::facts::{Change, Facts};
 use crate::gate::Gate;
-use crate::profile::Operator;
+use crate::profile::Profiler;
 use crate::workers::{Plan, Workers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 use tidegate_log::{Event, Object};
 use tidegate_model::{Epoch, Fact, Kind, Millis, ObjectKey, REPORT_LIFETIME_MS};
 use tidegate_normalize::{Deadline, Moment, Normalized, normalize};
@@ -72,17 +71,17 @@ impl Core {
         Core::with_plan(workers, &translation(translate))
     }
 
-    /// A core of one worker that logs what its operators cost, by a clock that began at `start`. Slower: for benches
-    /// and tools.
+    /// A core whose workers log what their operators do, for this profiler. Slower: for benches and tools.
     #[must_use]
-    pub fn profiled(config: &Config, start: Instant) -> Self {
-        let core = Core::with_workers(Workers::profiled(&translation(config.translation()), start));
+    pub fn profiled(config: &Config, profiler: &Profiler) -> Self {
+        let plan = translation(config.translation());
+        let core = Core::with_workers(Workers::new(config.workers, &plan, Some(profiler)));
         Core { report_lifetime: config.report_lifetime, ..core }
     }
 
     /// A core around another dataflow.
     pub(crate) fn with_plan(workers: usize, plan: &Plan) -> Self {
-        Core::with_workers(Workers::new(workers, plan))
+        Core::with_workers(Workers::new(workers, plan, None))
     }
 
     fn with_workers(workers: Workers) -> Self {
@@ -273,12 +272,6 @@ impl Core {
     #[must_use]
     pub fn changed_rows(&self) -> usize {
         self.changed_rows
-    }
-
-    /// Every operator of the dataflow and what it has cost since the last call; none unless the core is profiled.
-    #[must_use]
-    pub fn operators(&self) -> Vec<Operator> {
-        self.workers.operators()
     }
 
     /// The sealed store, for what its checker found.

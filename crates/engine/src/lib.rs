@@ -32,7 +32,7 @@ mod replay;
 pub use epoch::{Applied, Core, epoch_in_progress};
 pub use gate::Gate;
 pub use live::{Clock, Command, Engine, EngineHandle, EngineState, Error, Running};
-pub use profile::Operator;
+pub use profile::{Channel, Operator, Picture, Profiler};
 pub use recorder::Recording;
 pub use replay::{Difference, ReplayError, ReplayReport, replay};
 

@@ -1,6 +1,7 @@
 //! The engine on its thread: natural batching, recording, publishing, timers.
 
 use crate::epoch::{Applied, Core, epoch_in_progress};
+use crate::profile::Profiler;
 use crate::recorder::{Append, Recorder, Recording};
 use crate::timers::Timers;
 use crate::workers::panic_message;
@@ -195,6 +196,24 @@ impl Engine {
     ) -> Result<(EngineHandle, Running), Error> {
         Engine::start_with(
             move || Core::new(&config),
+            clock,
+            Recorder::new(recorder.map(|log| Box::new(log) as Box<dyn Append>)),
+        )
+    }
+
+    /// The same with workers that log what their operators do, for this profiler. Slower.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
+    pub fn start_profiled(
+        config: Config,
+        profiler: Profiler,
+        clock: Arc<dyn Clock>,
+        recorder: Option<Writer>,
+    ) -> Result<(EngineHandle, Running), Error> {
+        Engine::start_with(
+            move || Core::profiled(&config, &profiler),
             clock,
             Recorder::new(recorder.map(|log| Box::new(log) as Box<dyn Append>)),
         )

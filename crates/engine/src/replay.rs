@@ -87,8 +87,12 @@ pub fn replay(
 }
 
 impl ReplayReport {
-    /// One epoch.
-    fn step(&mut self, core: &mut Core, events: &[Event], seal: &Seal) -> Result<(), ReplayError> {
+    /// Derives one more epoch of the log on `core`, which has derived those before it, and compares the digests.
+    ///
+    /// # Errors
+    ///
+    /// If the seals of the log do not count on.
+    pub fn step(&mut self, core: &mut Core, events: &[Event], seal: &Seal) -> Result<(), ReplayError> {
         let expected = core.epoch().map_or(0, |epoch| epoch + 1);
         if seal.epoch != expected {
             return Err(ReplayError::Epoch { expected, found: seal.epoch });

@@ -4,12 +4,12 @@
 //! and the epoch, and waits until each says that its own frontier has passed it and its rows are sent.
 
 use crate::facts::Change;
-use crate::profile::{Log, Operator};
+use crate::profile::{Log, Profiler};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tidegate_model::{Epoch, Fact, Millis};
 use tidegate_translate::{Inputs, Output};
 use tidegate_xds::Row;
@@ -61,21 +61,12 @@ pub(crate) enum Workers {
 }
 
 impl Workers {
-    /// Builds the dataflow on `count` workers, at least one.
-    pub(crate) fn new(count: usize, plan: &Plan) -> Self {
-        if count <= 1 { Workers::Local(Local::new(plan, None)) } else { Workers::Threads(Threads::new(count, plan)) }
-    }
-
-    /// One worker that logs what its operators cost, by a clock that began at `start`.
-    pub(crate) fn profiled(plan: &Plan, start: Instant) -> Self {
-        Workers::Local(Local::new(plan, Some(start)))
-    }
-
-    /// Every operator and what it has cost since the last call; none without a log.
-    pub(crate) fn operators(&self) -> Vec<Operator> {
-        match self {
-            Workers::Local(local) => local.log.iter().flat_map(|log| log.take(&local.worker)).collect(),
-            Workers::Threads(_) => Vec::new(),
+    /// Builds the dataflow on `count` workers, at least one. They log what they do if there is a profiler.
+    pub(crate) fn new(count: usize, plan: &Plan, profiler: Option<&Profiler>) -> Self {
+        if count <= 1 {
+            Workers::Local(Local::new(plan, profiler))
+        } else {
+            Workers::Threads(Threads::new(count, plan, profiler.cloned()))
         }
     }
 
@@ -141,14 +132,14 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// `clock` is when the clock of the log began; none logs nothing.
-    fn new(plan: &Plan, clock: Option<Instant>) -> Self {
+    fn new(plan: &Plan, profiler: Option<&Profiler>) -> Self {
         // Without a timer the worker has no clock: nothing here is activated after a delay.
         let allocator = Allocator::Thread(Thread::default());
-        let mut worker = Worker::new(timely::WorkerConfig::default(), allocator, clock);
-        let log = clock.map(|_| Log::register(&worker));
+        let mut worker = Worker::new(timely::WorkerConfig::default(), allocator, profiler.map(Profiler::start));
+        let log = profiler.map(|profiler| profiler.register(&worker));
         let (sender, rows) = channel();
         let seat = Seat::new(&mut worker, plan, sender);
+        log.iter().for_each(|log| log.flush(&worker));
         Local { seat, worker, rows, log }
     }
 
@@ -157,6 +148,7 @@ impl Local {
         while self.seat.is_behind() {
             self.worker.step();
         }
+        self.log.iter().for_each(|log| log.end_epoch(&self.worker));
         &self.rows
     }
 }
@@ -188,7 +180,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    fn new(count: usize, plan: &Plan) -> Self {
+    fn new(count: usize, plan: &Plan, profiler: Option<Profiler>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (row_sender, rows) = channel();
         let (answer_sender, answers) = channel();
@@ -202,8 +194,9 @@ impl Threads {
         let (ends, plan, told) = (Mutex::new(ends), Arc::clone(plan), Arc::clone(&stop));
         let guards = timely::execute(timely::Config::process(count), move |worker| {
             let mine = ends.lock().expect("nothing panics while it holds the lock")[worker.index()].take();
-            let Ends { steps, answers, rows } = mine.expect("each worker runs once");
-            let work = AssertUnwindSafe(|| serve(worker, &plan, rows, &steps, &answers, &told));
+            let ends = mine.expect("each worker runs once");
+            let answers = ends.answers.clone();
+            let work = AssertUnwindSafe(|| serve(worker, &plan, ends, profiler.as_ref(), &told));
             if let Err(payload) = catch_unwind(work) {
                 told.store(true, Ordering::SeqCst);
                 // The caller may be gone already; then nobody needs the message.
@@ -249,14 +242,9 @@ impl Drop for Threads {
 }
 
 /// The life of one worker thread: a step at a time, until nobody can ask for one or it shall stop.
-fn serve(
-    worker: &mut Worker,
-    plan: &Plan,
-    rows: Output,
-    steps: &Receiver<Step>,
-    answers: &Sender<Answer>,
-    stop: &AtomicBool,
-) {
+fn serve(worker: &mut Worker, plan: &Plan, ends: Ends, profiler: Option<&Profiler>, stop: &AtomicBool) {
+    let Ends { steps, answers, rows } = ends;
+    let log = profiler.map(|profiler| profiler.register(worker));
     let mut seat = Seat::new(worker, plan, rows);
     while let Ok(step) = steps.recv() {
         seat.feed(step);
@@ -266,6 +254,7 @@ fn serve(
             }
             worker.step_or_park(Some(PARK));
         }
+        log.iter().for_each(|log| log.end_epoch(worker));
         if answers.send(Ok(())).is_err() {
             return;
         }

@@ -11,7 +11,7 @@ pub(crate) mod view;
 
 mod wire;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, profile_start};
 use crate::fleet::ledger::Ledger;
 use crate::fleet::seats::Seats;
 use crate::fleet::{EnvoyConfig, Fleet};
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate_ads::session::Sequencing;
-use tidegate_engine::{Bind, Engine, EngineHandle, Running};
+use tidegate_engine::{Bind, Engine, EngineHandle, Profiler, Running};
 use tidegate_log::{Header, Writer};
 use tidegate_model::{AddressRange, Millis, Name, REPORT_LIFETIME_MS};
 use tidegate_sources::Directory;
@@ -79,6 +79,8 @@ pub struct AppConfig {
     pub state_dir: Option<PathBuf>,
     /// Dataflow workers, at least one.
     pub workers: usize,
+    /// Whether they log what their operators do.
+    pub profile: bool,
     /// Controller name that classes must carry.
     pub controller: String,
     /// Addresses that Gateways may have; none: nobody says.
@@ -171,8 +173,8 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
     let options = Options { poll: config.poll, admission: Some(tidegate_normalize::admit), vault: vault.clone() };
     let source = Directory::open(&config.manifests, &options)?;
     let recorder = config.record.as_deref().map(|file| recorder(file, &config, &clock)).transpose()?;
-    let engine_clock = Arc::clone(&clock);
-    let (engine, running) = Engine::start(config.for_engine()?, Arc::new(move || engine_clock()), recorder)?;
+    let profiler = config.profile.then(|| Profiler::new(profile_start()));
+    let (engine, running) = engine(&config, &clock, recorder, profiler.clone())?;
 
     let mut supervisor = Supervisor::new();
     let stop = supervisor.stop();
@@ -207,6 +209,7 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
         provenance: source.provenance(),
         ads: ads_config.clone(),
         seats,
+        profiler,
         config,
     };
     supervisor.spawn("ads", {
@@ -223,6 +226,22 @@ pub async fn build(config: AppConfig, clock: Clock) -> anyhow::Result<App> {
         async move { Ok(tidegate_admin::serve(admin, view, stop.cancelled_owned()).await?) }
     });
     Ok(App { ads: ads_address, admin: admin_address, engine, supervisor })
+}
+
+/// Starts the dataflow thread.
+fn engine(
+    config: &AppConfig,
+    clock: &Clock,
+    recorder: Option<Writer>,
+    profiler: Option<Profiler>,
+) -> anyhow::Result<(EngineHandle, Running)> {
+    let engine = config.for_engine()?;
+    let clock = Arc::clone(clock);
+    let clock = Arc::new(move || clock());
+    Ok(match profiler {
+        None => Engine::start(engine, clock, recorder)?,
+        Some(profiler) => Engine::start_profiled(engine, profiler, clock, recorder)?,
+    })
 }
 
 /// What clients are shown, and what goes with it if we run the clients.

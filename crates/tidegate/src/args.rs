@@ -2,7 +2,9 @@
 
 pub mod values;
 
-use crate::command::{bootstrap, completions, reference, replay, report, serve, standalone, translate, version};
+use crate::command::{
+    bootstrap, completions, profile, reference, replay, report, serve, standalone, translate, version,
+};
 use clap::{Parser, Subcommand};
 
 /// A Kubernetes Gateway API control plane for Envoy.
@@ -28,6 +30,11 @@ pub enum Command {
     Replay(replay::ReplayArgs),
     /// Probe the endpoints of a Service and keep an EndpointReport of their health
     Report(report::ReportArgs),
+    /// Measure what things cost here: operations, memory, operators of the dataflow
+    Profile(profile::ProfileArgs),
+    /// Measure one part of a profile, for the process that asks for it
+    #[command(hide = true)]
+    ProfilePart(profile::PartArgs),
     /// Print an Envoy bootstrap for one Gateway
     Bootstrap(bootstrap::BootstrapArgs),
     /// Print a completion script for a shell

@@ -9,6 +9,7 @@ pub mod lifetime;
 pub mod limits;
 
 pub mod locality;
+pub mod profile;
 
 pub mod reference;
 
@@ -74,6 +75,8 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Translate(args) => translate::run(&args),
         Command::Replay(args) => replay::run(args),
         Command::Report(args) => report::run(args),
+        Command::Profile(args) => profile::run(&args),
+        Command::ProfilePart(args) => profile::part(&args),
         Command::Bootstrap(args) => bootstrap::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Version(args) => version::run(&args),

@@ -20,7 +20,9 @@ fn help_shows_examples_and_exit_codes() {
     let (code, out, _) = run(&["--help"]);
     assert_eq!(code, 0);
     assert!(out.contains("Exit codes:") && out.contains("TIDEGATE_LOG"), "{out}");
-    for sub in ["serve", "standalone", "translate", "replay", "report", "bootstrap", "completions", "version"] {
+    for sub in
+        ["serve", "standalone", "translate", "replay", "report", "profile", "bootstrap", "completions", "version"]
+    {
         assert!(out.contains(sub), "{sub} is not in\n{out}");
         let (code, out, _) = run(&[sub, "--help"]);
         assert!(code == 0 && out.contains("Examples:"), "{sub}: {out}");
@@ -75,6 +77,8 @@ fn mistakes_are_refused_with_the_flag_and_what_to_do() {
         (&["serve", "--manifests", path, "--grace", "5"], &["--grace", "add a unit"]),
         (&["serve", "--manifests", path, "--usable-addresses", "10.0.0.1/24"], &["--usable-addresses", "10.0.0.0/24"]),
         (&["serve", "--manifests", path, "--workers", "0"], &["--workers", "1..=64"]),
+        (&["profile", "fanuot"], &["fanuot is no file", "fanout, churn, attached"]),
+        (&["profile", "churn", "--compare", "naive"], &["--compare is for fanout"]),
         (&["serve", "--manifests", path, "--controller", "me"], &["--controller", "example.com/gateway-controller"]),
         (&["serve", "--manifests", path, "--ads", "127.0.0.1:1", "--admin", "127.0.0.1:1"], &["different ports"]),
         (&["serve", "--manifests", path, "--record", "/no/such/run.log"], &["--record /no/such/run.log", "/no/such"]),
@@ -133,5 +137,57 @@ fn replaying_what_is_no_log_fails_and_names_it() {
     for path in [file.to_str().unwrap(), "/no/such.log"] {
         let (code, _, err) = run(&["replay", path, "--verify"]);
         assert!(code == 1 && err.contains(path), "{err}");
+    }
+}
+
+/// Everything small: what is measured means nothing, but each figure is there, and each file is what it says.
+#[test]
+fn a_profile_is_a_table_json_a_page_and_folded_stacks() {
+    let dir = tempfile::tempdir().unwrap();
+    let (html, folded) = (dir.path().join("profile.html"), dir.path().join("profile.folded"));
+    let (html, folded) = (html.to_str().unwrap(), folded.to_str().unwrap());
+    let (code, out, err) = run(&[
+        "profile",
+        "fanout",
+        "--quick",
+        "--compare",
+        "naive,recompute",
+        "-o",
+        "json",
+        "--html",
+        html,
+        "--folded",
+        folded,
+    ]);
+    assert_eq!(code, 0, "{err}");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let names: Vec<&str> =
+        report["operations"].as_array().unwrap().iter().map(|of| of["name"].as_str().unwrap()).collect();
+    for name in ["endpoint change", "client connect", "route retarget", "service add", "service remove"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    for figure in ["p50_us", "p99_us"] {
+        assert!(report["operations"][0][figure].as_f64() > Some(0.0), "{figure}");
+    }
+    assert!(report["cold_start_ms"].as_f64() > Some(0.0) && report["rss_bytes"].as_f64() > Some(0.0));
+    let page = std::fs::read_to_string(html).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("lower routes"));
+    assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("src="));
+    for line in std::fs::read_to_string(folded).unwrap().lines() {
+        let (frames, count) = line.rsplit_once(' ').unwrap();
+        assert!(frames.split(';').count() == 3 && count.parse::<u64>().is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn every_other_profile_says_what_it_measured() {
+    for (what, text) in [
+        ("churn", "route edit at 100 x"),
+        ("attached", "status writes of the Gateway"),
+        ("probe", "route to last byte"),
+        ("restart", "warm client reconnects"),
+    ] {
+        let (code, out, err) = run(&["profile", what, "--quick"]);
+        assert!(code == 0 && out.contains(text) && out.contains("cold start"), "{what}: {out}{err}");
     }
 }

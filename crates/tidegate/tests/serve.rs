@@ -106,6 +106,26 @@ fn a_directory_is_served_shown_and_followed() {
 }
 
 #[test]
+fn the_dataflow_is_shown_if_what_it_does_is_logged() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("all.yaml"), MANIFESTS).unwrap();
+    let serve = self::serve(dir.path(), &["--profile"]);
+    serve.line("ready");
+    let shown = serve.json("/debug/dataflow");
+    let [later, cold] = shown["dataflow"].as_array().unwrap().as_slice() else { panic!("{shown}") };
+    assert_eq!((&cold["title"], &cold["epochs"]), (&"cold start".into(), &1.into()));
+    assert_eq!(later["epochs"], 0);
+    let has = |of: &Value| of["name"] == "lower routes" && of["stage"] == "lower" && of["arranged"].as_u64() > Some(0);
+    assert!(cold["operators"].as_array().unwrap().iter().any(has), "{cold}");
+    std::fs::write(dir.path().join("slice.yaml"), slice("127.0.0.10")).unwrap();
+    published_after(&serve, &0.into());
+    assert_eq!(serve.json("/debug/dataflow")["dataflow"][0]["epochs"], 1);
+    let (code, page) = serve.get("/debug/dataflow?form=html");
+    assert!(code == 200 && page.starts_with("<!doctype html>") && page.contains("lower routes"), "{page}");
+    assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
 fn a_broken_file_is_a_problem_that_is_shown_and_its_last_good_state_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("all.yaml"), MANIFESTS).unwrap();

@@ -34,6 +34,7 @@ const TABLE: &[Row] = &[
     Row("tidegate-infra", Words(&["tidegate-translate", "tidegate-xds", "timely"])),
     Row("tidegate-admin", Words(&["kube", "tonic"])),
     Row("tidegate-workload", Words(&["kube", "tonic"])),
+    Row("tidegate-profile", Words(&["kube"])),
     Row("tidegate", Words(&[])),
     Row("tidegate-envoy", Words(&["tidegate-translate", "kube"])),
     Row("tidegate-ads-client", Words(&["tidegate-translate", "kube"])),
@@ -47,6 +48,7 @@ const TABLE: &[Row] = &[
 /// Packages on which nobody may depend but those named: the binary, and what only tests and tools use.
 const NOBODY_BUT: &[(&str, &[&str])] = &[
     ("tidegate", &[]),
+    ("tidegate-profile", &["tidegate", "benches"]),
     ("xtask", &[]),
     ("testkit", &["xtask", "tidegate-scenarios", "tidegate-fuzz", "benches"]),
     ("tidegate-scenarios", &["tidegate-fuzz"]),

@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 struct Fake {
     sealed: Option<Arc<Sealed>>,
     readiness: Readiness,
+    profiled: bool,
 }
 
 impl View for Fake {
@@ -34,6 +35,12 @@ impl View for Fake {
     }
     fn clients(&self) -> Vec<Value> {
         vec![json!({"node": "gw-0"})]
+    }
+    fn dataflow(&self) -> Option<Value> {
+        self.profiled.then(|| json!({"dataflow": []}))
+    }
+    fn dataflow_page(&self) -> Option<String> {
+        self.profiled.then(|| "<!doctype html>".to_owned())
     }
     fn counters(&self) -> Counters {
         let traffic = BTreeMap::from([("seal", Traffic { pushes: 3, bytes: 700 })]);
@@ -112,7 +119,7 @@ async fn readiness_names_what_is_missing_until_the_first_seal() {
 async fn an_unreadable_kind_degrades_readiness_but_stays_200() {
     let unreadable = vec![Unreadable { kind: "HTTPRoute".to_owned(), reason: "forbidden".to_owned() }];
     let readiness = Readiness { unreadable, ..Readiness::default() };
-    let answers = ask(Fake { sealed: Some(sealed()), readiness }, &["GET /readyz"]).await;
+    let answers = ask(Fake { sealed: Some(sealed()), readiness, ..Fake::default() }, &["GET /readyz"]).await;
     let body: Value = serde_json::from_str(&answers[0].1).unwrap();
     assert_eq!((answers[0].0, &body["state"], &body["epoch"]), (200, &json!("degraded"), &json!(4)));
     assert_eq!(body["unreadable"][0]["kind"], "HTTPRoute");
@@ -159,6 +166,17 @@ async fn a_snapshot_shows_members_and_an_unknown_gateway_names_those_that_exist(
         answers[1].1
     );
     assert_eq!(answers[2].0, 400);
+}
+
+#[tokio::test]
+async fn the_dataflow_is_shown_as_json_and_as_a_page_once_it_is_logged() {
+    let requests = ["GET /debug/dataflow", "GET /debug/dataflow?form=html", "GET /debug/dataflow?form=pdf"];
+    let answers = ask(Fake::default(), &requests).await;
+    assert!(answers[0].0 == 404 && answers[0].1.contains("--profile"), "{answers:?}");
+    assert_eq!((answers[1].0, answers[2].0), (404, 400));
+    let answers = ask(Fake { profiled: true, ..Fake::default() }, &requests).await;
+    assert_eq!((answers[0].0, answers[0].1.trim()), (200, "{\n  \"dataflow\": []\n}"));
+    assert_eq!(answers[1], (200, "<!doctype html>".to_owned()));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use crate::objects::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tidegate_engine::{Applied, Core};
+use tidegate_engine::{Applied, Core, Picture, Profiler};
 use tidegate_log::Event;
 use tidegate_model::{Fact, Kind, Name};
 use tidegate_xds::Sealed;
@@ -171,15 +171,30 @@ fn every_epoch_of_a_life_is_the_same_at_one_and_two_workers_and_from_nothing() {
 }
 
 #[test]
-fn a_profiled_core_seals_the_same_and_says_what_its_operators_cost() {
+fn a_profiled_core_seals_the_same_and_says_what_its_operators_do() {
     #[allow(clippy::disallowed_methods, reason = "a profile measures real time")]
     let start = std::time::Instant::now();
-    let mut core = Core::profiled(&config(1), start);
-    assert_eq!(sealed(core.apply(&initial(), 1)).digest, fresh(&shop()).digest);
-    let operators = core.operators();
-    let lowering = operators.iter().find(|operator| operator.name == "lower routes").unwrap();
-    assert!(lowering.calls > 0 && !lowering.busy.is_zero());
-    assert_eq!(core.operators().iter().map(|operator| operator.calls).sum::<u64>(), 0);
-    assert_eq!(core.operators().len(), operators.len());
-    assert_eq!(open(1).operators(), []);
+    for workers in [1, 2] {
+        let profiler = Profiler::new(start);
+        let mut core = Core::profiled(&config(workers), &profiler);
+        assert_eq!(sealed(core.apply(&initial(), 1)).digest, fresh(&shop()).digest);
+        let picture = profiler.first();
+        assert_eq!(picture.epochs, 1);
+        let lowering = picture.operators.iter().find(|operator| operator.name == "lower routes").unwrap();
+        assert!(lowering.calls > 0 && !lowering.busy.is_zero() && lowering.arranged > 0 && lowering.batches > 0);
+        let into: Vec<_> = picture.channels.iter().filter(|channel| channel.target == lowering.address).collect();
+        assert!(!into.is_empty() && into.iter().all(|channel| channel.data.starts_with("alloc::")), "{into:?}");
+        assert!(picture.channels.iter().any(|channel| channel.messages > 0 && channel.records > 0));
+        // The first epoch is apart; what is arranged stays.
+        let after = profiler.look();
+        assert_eq!((after.epochs, after.operators.len()), (0, picture.operators.len()));
+        assert!(after.operators.iter().all(|operator| operator.calls == 0));
+        assert!(after.channels.iter().all(|channel| channel.messages == 0));
+        let arranged = |of: &Picture| of.operators.iter().map(|operator| operator.arranged).sum::<u64>();
+        assert_eq!(arranged(&after), arranged(&picture));
+        core.apply(&[route("cart", "/cart", "basket")], 2);
+        let changed = profiler.take();
+        assert_eq!((changed.epochs, profiler.take().epochs), (1, 0), "taken is taken");
+        assert!(changed.channels.iter().any(|channel| channel.records > 0));
+    }
 }

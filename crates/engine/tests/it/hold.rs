@@ -3,7 +3,7 @@
 use crate::live::{sealed, send, soon, ticking};
 use crate::objects::*;
 use std::sync::Arc;
-use tidegate_engine::{Applied, Config, Core, Engine, replay};
+use tidegate_engine::{Applied, Config, Core, Engine, Profiler, replay};
 use tidegate_log::{Event, Header, Reader, Writer};
 use tidegate_model::Millis;
 use tidegate_xds::Sealed;
@@ -115,7 +115,11 @@ fn while_something_is_held_its_clusters_alone_stay() {
 fn holds_cost_few_operators_and_none_when_they_are_off() {
     #[allow(clippy::disallowed_methods, reason = "a profile measures real time")]
     let start = std::time::Instant::now();
-    let count = |config: &Config| Core::profiled(config, start).operators().len();
+    let count = |config: &Config| {
+        let profiler = Profiler::new(start);
+        let _core = Core::profiled(config, &profiler);
+        profiler.look().operators.len()
+    };
     let (off, on) = (count(&config(1)), count(&holding(1)));
     eprintln!("{off} operators, {on} with holds");
     assert!(on > off && on - off <= 24, "{off} operators, {on} with holds");

@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
 use tidegate_admin::{BuildInfo, Counters, Readiness, Unreadable, View};
 use tidegate_ads::ClientStats;
-use tidegate_engine::{EngineHandle, Recording};
+use tidegate_engine::{EngineHandle, Profiler, Recording};
 use tidegate_model::{Epoch, Kind, ObjectKey, ResourceType};
+use tidegate_profile::{Drawing, page};
 use tidegate_sources::{Problem, Provenance};
 use tidegate_status::Board;
 use tidegate_xds::Sealed;
@@ -25,6 +26,8 @@ pub(crate) struct AppView {
     pub(crate) ads: tidegate_ads::Config,
     /// The Envoys that run here, if that is our business.
     pub(crate) seats: Option<Seats>,
+    /// What operators do, if that is logged.
+    pub(crate) profiler: Option<Profiler>,
 }
 
 impl View for AppView {
@@ -65,6 +68,19 @@ impl View for AppView {
 
     fn proxies(&self) -> Option<Vec<Value>> {
         self.seats.as_ref().map(Seats::render)
+    }
+
+    fn dataflow(&self) -> Option<Value> {
+        self.profiler.as_ref().map(|profiler| json!({ "dataflow": Drawing::both(profiler) }))
+    }
+
+    fn dataflow_page(&self) -> Option<String> {
+        let about = || {
+            let state = self.engine.state().borrow().clone();
+            let epoch = state.epoch.map_or("nothing sealed yet".to_owned(), |epoch| format!("epoch {epoch}"));
+            format!("{epoch}, {} objects, {} facts", state.objects, state.facts)
+        };
+        self.profiler.as_ref().map(|profiler| page::dataflow(&about(), &Drawing::both(profiler)))
     }
 
     fn counters(&self) -> Counters {

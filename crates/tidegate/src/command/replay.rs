@@ -81,7 +81,7 @@ pub fn run(args: ReplayArgs) -> Result<(), Failure> {
 }
 
 /// What the recorder was told, as far as it changes what is derived.
-fn config(header: &Header, workers: usize) -> anyhow::Result<Config> {
+pub(super) fn config(header: &Header, workers: usize) -> anyhow::Result<Config> {
     let setting = |name: &str| header.settings.get(name).cloned().unwrap_or_default();
     let unknown = |name: &str| format!("the log was recorded with a setting `{name}` that this version does not know");
     let bind: Option<Bind> = serde_json::from_value(setting("bind")).with_context(|| unknown("bind"))?;

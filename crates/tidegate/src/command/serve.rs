@@ -71,6 +71,10 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub workers: usize,
 
+    /// Log what the operators of the dataflow do, for /debug/dataflow on the admin port; changes take a fifth longer or more
+    #[arg(long)]
+    pub profile: bool,
+
     /// Controller name that a GatewayClass must carry to be ours
     #[arg(long, value_name = "NAME", default_value = CONTROLLER_NAME, value_parser = values::controller_name)]
     pub controller: String,
@@ -152,6 +156,7 @@ impl ControllerArgs {
             record: self.record,
             state_dir: self.state_dir,
             workers: self.workers,
+            profile: self.profile,
             controller: self.controller,
             usable_addresses: self.usable_addresses,
             grace: self.grace,

@@ -1,61 +1,37 @@
-//! The plan that was not taken: clients joined in the dataflow, an assignment for each client and Service. P5.
+//! The plan that was not taken: clients joined in the dataflow, an assignment for each client and Service.
 //!
 //! Two dataflows over the same inputs, and nothing else in either: `per client` joins clients with the Services of their
 //! Gateway and these with endpoints; `shared` knows no clients and derives, for each Service that some Gateway
 //! references, one assignment for everybody and, where the Service prefers zones, one for each zone that has endpoints.
 //! The store and the sessions, which choose among them, are not in `shared`, and the store and the streams of the other
 //! one are not in `per client`.
-//!
-//! `cargo bench -p benches --bench per_client`.
 
-#![allow(clippy::disallowed_methods, reason = "a bench is what clocks are for")]
+mod plans;
 
-use benches::{Memory, Options, Report, Target, Times, in_own_process, say};
-use plans::{ClientRow, Inputs, Plan};
+pub use plans::Plan;
+
+use crate::measure::{Memory, Operation, Times};
+use crate::size::Size;
+use plans::{ClientRow, Inputs};
 use std::sync::Arc;
 use std::time::Instant;
 use tidegate_log::Event;
 use tidegate_model::{Epoch, Fact, Name, NamespacedName, SliceFact};
 use tidegate_normalize::{Moment, normalize};
-use tidegate_workload::{Fanout, Random, Shape};
+use tidegate_workload::{Fanout, Random};
 use timely::communication::allocator::{Allocator, Thread};
 use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
-mod plans;
-
-#[global_allocator]
-static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-fn main() {
-    let options = Options::read();
-    if let [plan, services, clients, count] = options.child.as_slice() {
-        let number = |text: &String| text.parse().expect("sizes are numbers");
-        return run(Plan::named(plan), number(services), number(clients), number(count));
-    }
-    let services = options.pick(10_000, 200);
-    let clients = options.pick(1_000, 20);
-    let count = options.pick(300, 20);
-    let measure = |plan: &str| {
-        let numbers = [services, clients, count].map(|number| number.to_string());
-        in_own_process(&[plan, &numbers[0], &numbers[1], &numbers[2]])
-    };
-    let (naive, shared) = (measure("per-client"), measure("shared"));
-    let report = Report::new(&format!("P5 {services} services, {clients} clients, 10 gateways, endpoints alone"));
-    let figures = [
-        ("memory", "MB", Target::AtLeast(10.0)),
-        ("cold start", "s", Target::AtLeast(30.0)),
-        ("endpoint change, p50", "ms", Target::AtLeast(1.0)),
-        ("endpoint change, p99", "ms", Target::AtLeast(1.0)),
-        ("client connects, p50", "ms", Target::AtLeast(1.0)),
-        ("a Gateway references one Service more or less, p50", "ms", Target::AtLeast(1.0)),
-    ];
-    for (index, (what, unit, target)) in figures.into_iter().enumerate() {
-        let target = if options.quick { Target::Free } else { target };
-        report.row(&format!("{what}: per client"), naive[index], unit, Target::Free);
-        report.row(&format!("{what}: shared"), shared[index], unit, Target::Free);
-        report.row(&format!("{what}: per client against shared"), naive[index] / shared[index], "x", target);
-    }
+/// What a plan costs.
+#[derive(Clone, Debug, Default)]
+pub struct Costs {
+    /// Until everything is derived for the first time, in milliseconds.
+    pub cold_start_ms: f64,
+    /// What is resident because of it, in bytes. Of a process of its own, or it means nothing.
+    pub rss_bytes: f64,
+    /// `endpoint change`, `client connect`, `Service referenced or not`.
+    pub operations: Vec<Operation>,
 }
 
 /// A dataflow and what drives it.
@@ -83,9 +59,15 @@ impl Seat {
     }
 }
 
-fn run(plan: Plan, services: usize, clients: usize, count: usize) {
-    let mut fanout = Fanout::new(Shape { services, routes: services / 2, ..Shape::default() });
-    let mut slices = vec![None; services];
+/// Runs a plan.
+///
+/// # Panics
+///
+/// If the generator makes what it does not make.
+#[must_use]
+pub fn naive(plan: Plan, size: &Size) -> Costs {
+    let mut fanout = Fanout::new(size.shape());
+    let mut slices = vec![None; size.services];
     for event in fanout.list() {
         if let Some(slice) = slice_of(&event) {
             let index = service_index(&slice);
@@ -106,16 +88,22 @@ fn run(plan: Plan, services: usize, clients: usize, count: usize) {
             seat.inputs.members.update((gateway.clone(), (name_of(&slices[service]), fanout.prefers_zone(service))), 1);
         }
     }
-    for client in 0..clients {
+    for client in 0..size.clients {
         seat.inputs.clients.update(client_row(&fanout, client), 1);
     }
     seat.settle();
-    let cold = start.elapsed().as_secs_f64();
-    let memory = Memory::now().resident - before.resident;
+    let cold_start_ms = start.elapsed().as_secs_f64() * 1e3;
+    let rss_bytes = (Memory::now().bytes() - before.bytes()).max(0.0);
+    let count = size.count.div_ceil(7);
     let endpoints = endpoint_changes(&mut seat, &mut fanout, &mut slices, count);
-    let connects = connects(&mut seat, &fanout, clients, count);
+    let connects = connects(&mut seat, &fanout, size.clients, count);
     let members = members(&mut seat, &fanout, &slices, count);
-    say(&[memory, cold, endpoints.at(50), endpoints.at(99), connects.at(50), members.at(50)]);
+    let operations = vec![
+        endpoints.operation("endpoint change"),
+        connects.operation("client connect"),
+        members.operation("Service referenced or not"),
+    ];
+    Costs { cold_start_ms, rss_bytes, operations }
 }
 
 fn slice_of(event: &Event) -> Option<Arc<SliceFact>> {
@@ -186,4 +174,18 @@ fn members(seat: &mut Seat, fanout: &Fanout, slices: &[Arc<SliceFact>], count: u
         }
     }
     times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_plans_run() {
+        for plan in [Plan::PerClient, Plan::Shared] {
+            let costs = naive(plan, &Size::quick());
+            assert_eq!(costs.operations.len(), 3);
+            assert!(costs.cold_start_ms > 0.0 && costs.operations.iter().all(|of| of.p50_us > 0.0), "{costs:?}");
+        }
+    }
 }

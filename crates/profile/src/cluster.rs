@@ -3,7 +3,7 @@
 use crate::measure::Times;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tidegate_engine::{Applied, Config, Core, Operator};
+use tidegate_engine::{Applied, Config, Core, Picture, Profiler};
 use tidegate_log::Event;
 use tidegate_model::Millis;
 use tidegate_workload::{Fanout, Random, Shape};
@@ -22,6 +22,8 @@ pub struct Cluster {
     pub sealed: Arc<Sealed>,
     /// What the core needed until the first seal; making the objects is not in it.
     pub cold: Duration,
+    /// What operators do, if that is logged.
+    profiler: Option<Profiler>,
     now: Millis,
 }
 
@@ -29,21 +31,33 @@ impl Cluster {
     /// Lists the cluster to a new core.
     #[must_use]
     pub fn start(shape: Shape) -> Self {
-        Cluster::start_with(shape, || Core::new(&Config::default()))
+        Cluster::start_on(shape, &Config::default(), |_| true)
     }
 
-    /// The same, with a core that logs what operators cost.
+    /// The same with this configuration, and with those events of the list alone that are `wanted`.
     #[must_use]
-    pub fn profiled(shape: Shape) -> Self {
-        Cluster::start_with(shape, || Core::profiled(&Config::default(), Instant::now()))
+    pub fn start_on(shape: Shape, config: &Config, wanted: impl Fn(&Event) -> bool) -> Self {
+        Cluster::start_with(shape, None, wanted, || Core::new(config))
     }
 
-    fn start_with(shape: Shape, core: impl FnOnce() -> Core) -> Self {
+    /// The same, with a core that logs what its operators do.
+    #[must_use]
+    pub fn profiled(shape: Shape, config: &Config) -> Self {
+        let profiler = Profiler::new(Instant::now());
+        Cluster::start_with(shape, Some(profiler.clone()), |_| true, || Core::profiled(config, &profiler))
+    }
+
+    fn start_with(
+        shape: Shape,
+        profiler: Option<Profiler>,
+        wanted: impl Fn(&Event) -> bool,
+        core: impl FnOnce() -> Core,
+    ) -> Self {
         let fanout = Fanout::new(shape);
         let mut times = Times::new();
         let mut core = times.take(core);
         let mut sealed = None;
-        let mut list = fanout.list();
+        let mut list = fanout.list().filter(|event| wanted(event));
         loop {
             let page: Vec<Event> = list.by_ref().take(PAGE).collect();
             if page.is_empty() {
@@ -57,7 +71,7 @@ impl Cluster {
         drop(list);
         let sealed = sealed.expect("a list ends with every kind synced");
         check(&core);
-        Cluster { fanout, core, sealed, cold: times.sum(), now: 1 }
+        Cluster { fanout, core, sealed, cold: times.sum(), profiler, now: 1 }
     }
 
     /// Takes a batch to its seal, and says how long that took.
@@ -66,9 +80,18 @@ impl Cluster {
     ///
     /// If what comes of it is not closed.
     pub fn apply(&mut self, events: &[Event]) -> Duration {
-        self.now += 1;
+        self.apply_at(events, self.now + 1)
+    }
+
+    /// The same with a batch that was taken at `now`.
+    ///
+    /// # Panics
+    ///
+    /// If what comes of it is not closed.
+    pub fn apply_at(&mut self, events: &[Event], now: Millis) -> Duration {
+        self.now = now;
         let start = Instant::now();
-        let applied = self.core.apply(events, self.now);
+        let applied = self.core.apply(events, now);
         let took = start.elapsed();
         let Applied::Sealed(sealed) = applied else { panic!("every kind is listed") };
         self.sealed = sealed;
@@ -76,12 +99,16 @@ impl Cluster {
         took
     }
 
-    /// What each operator has cost since the last call, the dearest first.
+    /// What the dataflow did at the first seal; nothing unless it is profiled.
     #[must_use]
-    pub fn operators(&self) -> Vec<Operator> {
-        let mut operators = self.core.operators();
-        operators.sort_by(|a, b| b.busy.cmp(&a.busy).then_with(|| a.address.cmp(&b.address)));
-        operators
+    pub fn first_picture(&self) -> Picture {
+        self.profiler.as_ref().map(Profiler::first).unwrap_or_default()
+    }
+
+    /// What it did after that and since this was last called.
+    #[must_use]
+    pub fn picture(&self) -> Picture {
+        self.profiler.as_ref().map(Profiler::take).unwrap_or_default()
     }
 }
 

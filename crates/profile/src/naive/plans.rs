@@ -12,22 +12,12 @@ use timely::dataflow::operators::probe::Handle;
 use timely::worker::Worker;
 
 /// Which of the two.
-#[derive(Clone, Copy)]
-pub(crate) enum Plan {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Plan {
     /// An assignment for each client and Service.
     PerClient,
     /// Assignments that do not know clients.
     Shared,
-}
-
-impl Plan {
-    pub(crate) fn named(name: &str) -> Self {
-        match name {
-            "per-client" => Plan::PerClient,
-            "shared" => Plan::Shared,
-            other => panic!("{other} is no plan"),
-        }
-    }
 }
 
 /// A client, under its Gateway.
