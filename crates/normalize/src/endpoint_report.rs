@@ -151,7 +151,7 @@ fn renewed(field: &Node<'_>, report: &mut Report) -> Option<Millis> {
 /// does not have.)
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only names are asked about")]
+#[allow(dead_code, reason = "only names are asked about")]
 pub(crate) struct EndpointReport {
     metadata: ObjectMeta,
     spec: Option<Spec>,
@@ -160,27 +160,27 @@ pub(crate) struct EndpointReport {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only names are asked about")]
+#[allow(dead_code, reason = "only names are asked about")]
 struct Spec {
     service_ref: Option<ServiceRef>,
     reporter: Option<Value>,
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "only names are asked about")]
+#[allow(dead_code, reason = "only names are asked about")]
 struct ServiceRef {
     name: Option<Value>,
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "only names are asked about")]
+#[allow(dead_code, reason = "only names are asked about")]
 struct Status {
     endpoints: Option<Vec<Reported>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only names are asked about")]
+#[allow(dead_code, reason = "only names are asked about")]
 struct Reported {
     target_ref: Option<TargetRef>,
     address: Option<Value>,
@@ -190,7 +190,7 @@ struct Reported {
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "only names are asked about")]
+#[allow(dead_code, reason = "only names are asked about")]
 struct TargetRef {
     kind: Option<Value>,
     name: Option<Value>,
