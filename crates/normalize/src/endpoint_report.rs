@@ -13,7 +13,6 @@ use crate::text::{KIND, REF_NAME, SERVICE_NAME, any};
 use crate::{Deadline, Ending, Moment, Normalized};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -144,14 +143,15 @@ fn renewed(field: &Node<'_>, report: &mut Report) -> Option<Millis> {
         return None;
     };
     let millis = (time.as_nanosecond() + 999_999).div_euclid(1_000_000);
-    // What lies before 1970 has expired whatever it is.
+    // Long ago is as good as longer ago.
     Some(Millis::try_from(millis).unwrap_or(0))
 }
 
-/// The fields of the kind, whatever they hold: to find those that it does not have.
+/// The fields of the kind, whatever they hold: to find those that it does not have. (`IgnoredAny` would count as one that it
+/// does not have.)
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only names are asked about")]
+#[allow(dead_code, reason = "only names are asked about")]
 pub(crate) struct EndpointReport {
     metadata: ObjectMeta,
     spec: Option<Spec>,
@@ -160,41 +160,41 @@ pub(crate) struct EndpointReport {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only names are asked about")]
+#[allow(dead_code, reason = "only names are asked about")]
 struct Spec {
     service_ref: Option<ServiceRef>,
-    reporter: Option<IgnoredAny>,
+    reporter: Option<Value>,
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "only names are asked about")]
+#[allow(dead_code, reason = "only names are asked about")]
 struct ServiceRef {
-    name: Option<IgnoredAny>,
+    name: Option<Value>,
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "only names are asked about")]
+#[allow(dead_code, reason = "only names are asked about")]
 struct Status {
     endpoints: Option<Vec<Reported>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only names are asked about")]
+#[allow(dead_code, reason = "only names are asked about")]
 struct Reported {
     target_ref: Option<TargetRef>,
-    address: Option<IgnoredAny>,
-    port: Option<IgnoredAny>,
-    state: Option<IgnoredAny>,
-    renew_time: Option<IgnoredAny>,
+    address: Option<Value>,
+    port: Option<Value>,
+    state: Option<Value>,
+    renew_time: Option<Value>,
 }
 
 #[derive(Deserialize)]
-#[expect(dead_code, reason = "only names are asked about")]
+#[allow(dead_code, reason = "only names are asked about")]
 struct TargetRef {
-    kind: Option<IgnoredAny>,
-    name: Option<IgnoredAny>,
-    uid: Option<IgnoredAny>,
+    kind: Option<Value>,
+    name: Option<Value>,
+    uid: Option<Value>,
 }
 
 #[cfg(test)]
