@@ -46,6 +46,8 @@ const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/a/", "/c"];
 #[derive(Debug)]
 pub struct World {
     random: Random,
+    /// Where things are is drawn apart.
+    places: Random,
     objects: BTreeMap<ObjectKey, Value>,
     /// Secrets whose certificate came to its end, with that end, and reports that were not renewed, with the renewal that was
     /// the last: a source that lists them again lets it come again.
@@ -56,7 +58,8 @@ impl World {
     /// A cluster in which most of the possible objects exist: 30 and more.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let mut world = World { random: Random::new(seed), objects: BTreeMap::new(), expired: BTreeMap::new() };
+        let (random, places) = (Random::new(seed), Random::new(seed ^ 0x91ACE));
+        let mut world = World { random, places, objects: BTreeMap::new(), expired: BTreeMap::new() };
         for key in keys() {
             if world.random.chance(85) {
                 world.put(&key);
@@ -194,12 +197,6 @@ impl World {
         if key.kind == Kind::Namespace && self.random.chance(60) {
             metadata["labels"] = json!({"team": self.random.pick(&["x", "y"])});
         }
-        if key.kind == Kind::Node {
-            metadata["labels"] = nodes::labels(&mut self.random);
-        }
-        if key.kind == Kind::Service && self.random.chance(15) {
-            metadata["annotations"] = nodes::annotations(&mut self.random);
-        }
         if key.kind == Kind::EndpointSlice && self.random.chance(90) {
             metadata["labels"] = json!({"kubernetes.io/service-name": self.random.pick(&SERVICES)});
         }
@@ -212,6 +209,7 @@ impl World {
             // A mistyped field: ignored, as an API server ignores it, and remarked upon.
             body["spec"]["mistyped"] = true.into();
         }
+        nodes::place(&mut self.places, key.kind, &mut metadata, &mut body);
         body["apiVersion"] = api_version(key.kind).into();
         body["kind"] = key.kind.as_str().into();
         body["metadata"] = metadata;
@@ -264,11 +262,11 @@ fn keys() -> Vec<ObjectKey> {
         all(Kind::EndpointReport, &REPORTS);
     }
     keys.push(ObjectKey::new(Kind::Namespace, "", "annex"));
-    keys.extend(nodes::NODES.map(|name| ObjectKey::new(Kind::Node, "", name)));
     keys.extend(SECRETS.map(|name| ObjectKey::new(Kind::Secret, "annex", name)));
     for namespace in SET_NAMESPACES {
         keys.extend(SETS.map(|name| ObjectKey::new(Kind::ListenerSet, namespace, name)));
     }
+    keys.extend(nodes::NODES.map(|name| ObjectKey::new(Kind::Node, "", name)));
     keys
 }
 
@@ -583,11 +581,7 @@ fn service(random: &mut Random) -> Value {
     if random.chance(20) {
         ports[0]["appProtocol"] = json!(random.pick(&["kubernetes.io/h2c", "kubernetes.io/ws", "http"]));
     }
-    let mut spec = json!({"ports": ports});
-    if random.chance(50) {
-        spec["trafficDistribution"] = nodes::distribution(random);
-    }
-    json!({"spec": spec})
+    json!({"spec": {"ports": ports}})
 }
 
 fn slice(random: &mut Random) -> Value {
@@ -607,9 +601,6 @@ fn slice(random: &mut Random) -> Value {
             }
             if random.chance(50) {
                 endpoint["zone"] = json!(random.pick(&["z1", "z2"]));
-            }
-            if random.chance(60) {
-                endpoint["nodeName"] = json!(random.pick(&["left", "left", "right", "far", "lost"]));
             }
             endpoint
         })

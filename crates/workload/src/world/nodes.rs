@@ -2,13 +2,34 @@
 
 use crate::random::Random;
 use serde_json::{Value, json};
-use tidegate_model::{HOSTNAME_LABEL, Locality, NETWORK_LABEL, Name, REGION_LABEL, SUB_ZONE_LABEL, ZONE_LABEL};
+use tidegate_model::{HOSTNAME_LABEL, Kind, Locality, NETWORK_LABEL, Name, REGION_LABEL, SUB_ZONE_LABEL, ZONE_LABEL};
 
 /// Endpoints name one more, `lost`, which never is.
 pub(super) const NODES: [&str; 3] = ["left", "right", "far"];
 
+/// Says where an object is, or what of its endpoints is preferred.
+pub(super) fn place(random: &mut Random, kind: Kind, metadata: &mut Value, body: &mut Value) {
+    if kind == Kind::Node {
+        metadata["labels"] = labels(random);
+    }
+    if kind == Kind::Service && random.chance(50) {
+        let known = ["PreferClose", "PreferSameZone", "PreferSameNode", "PreferSameNode", "PreferMoon"];
+        body["spec"]["trafficDistribution"] = json!(random.pick(&known));
+    }
+    if kind == Kind::Service && random.chance(15) {
+        let value = random.pick(&["PreferNetwork", "PreferNetwork", "PreferSameNode", "Any", "prefer-close"]);
+        metadata["annotations"] = json!({"networking.istio.io/traffic-distribution": value});
+    }
+    // Only EndpointSlices have endpoints.
+    for endpoint in body.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten() {
+        if random.chance(60) {
+            endpoint["nodeName"] = json!(random.pick(&["left", "left", "right", "far", "lost"]));
+        }
+    }
+}
+
 /// Most Nodes say where they are, and few of them all of it.
-pub(super) fn labels(random: &mut Random) -> Value {
+fn labels(random: &mut Random) -> Value {
     let mut labels = json!({"note": random.pick(&["a", "b"])});
     let mut label = |name: &str, chance: usize, values: &[&str]| {
         if random.chance(chance) {
@@ -21,15 +42,6 @@ pub(super) fn labels(random: &mut Random) -> Value {
     label(NETWORK_LABEL, 20, &["n1", "n2"]);
     label(HOSTNAME_LABEL, 20, &["host", "other-host"]);
     labels
-}
-
-pub(super) fn distribution(random: &mut Random) -> Value {
-    json!(random.pick(&["PreferClose", "PreferSameZone", "PreferSameNode", "PreferSameNode", "PreferMoon"]))
-}
-
-pub(super) fn annotations(random: &mut Random) -> Value {
-    let value = random.pick(&["PreferNetwork", "PreferNetwork", "PreferSameNode", "Any", "prefer-close"]);
-    json!({"networking.istio.io/traffic-distribution": value})
 }
 
 /// Where a client of the cluster says that it runs: near some endpoints, or far from all.
