@@ -257,9 +257,8 @@ impl Session {
             return;
         }
         for name in self.target.changed(newer, kind) {
-            match (self.target.get(kind, &name), newer.get(kind, &name)) {
-                (Some(last), None) => _ = self.departed.insert(name, DepartedCluster::new(last.clone(), self.now)),
-                (Some(_) | None, Some(_)) | (None, None) => {}
+            if let (Some(last), None) = (self.target.get(kind, &name), newer.get(kind, &name)) {
+                self.departed.insert(name, DepartedCluster::new(last.clone(), self.now));
             }
         }
     }
