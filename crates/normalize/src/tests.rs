@@ -58,6 +58,7 @@ fn samples() -> Vec<Value> {
             "validation": {"hostname": "a.b", "caCertificateRefs": [{"group": "", "kind": "ConfigMap", "name": "a"}],
                 "subjectAltNames": [{"type": "Hostname", "hostname": "a.b"}, {"type": "URI", "uri": "spiffe://a/b"}]}}}),
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}),
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": meta}),
         json!({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"type": "ClusterIP",
             "ports": [{"name": "a", "port": 80, "protocol": "TCP", "appProtocol": "kubernetes.io/h2c"}, {"name": "b", "port": 81}]}}),
         json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": meta, "addressType": "IPv4",
@@ -99,9 +100,9 @@ fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
         ),
         (3, "/metadata/lables", json!({}), "metadata.lables", "remove it"),
         (10, "/metadata/anotations", json!({}), "metadata.anotations", "did you mean annotations?"),
-        (11, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
-        (12, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
-        (12, "/enpoints", json!([]), "enpoints", "remove it"),
+        (12, "/spec/ports/1/targetport", json!(1), "spec.ports[1].targetport", "did you mean targetPort?"),
+        (13, "/endpoints/0/nodename", json!("n"), "endpoints[0].nodename", "remove it"),
+        (13, "/enpoints", json!([]), "enpoints", "remove it"),
         (8, "/spec/frm", json!([]), "spec.frm", "remove it"),
         (6, "/spec/hostnames", json!([]), "spec.hostnames", "remove it"),
         (
@@ -127,7 +128,7 @@ fn an_unknown_field_is_said_with_what_was_meant_and_does_no_harm() {
 
 #[test]
 fn a_wrong_type_in_a_part_that_is_not_read_is_a_remark() {
-    let service = samples()[11].clone();
+    let service = samples()[12].clone();
     let found = facts(with(service, "/spec/sessionAffinity", json!(5)));
     let said = rows(&found);
     assert_eq!(
@@ -148,7 +149,7 @@ fn status_and_managed_fields_are_not_the_users() {
 
 #[test]
 fn a_slice_that_an_api_server_stored_has_no_unknown_fields_to_look_for() {
-    let slice = with(samples()[12].clone(), "/extra", json!(1));
+    let slice = with(samples()[13].clone(), "/extra", json!(1));
     assert_eq!(rows(&facts(slice.clone())).len(), 1);
     assert_eq!(rows(&facts(with(slice, "/metadata/uid", json!("u")))), []);
 }
