@@ -46,8 +46,8 @@ const PATHS: [&str; 5] = ["/", "/a", "/a/b", "/a/", "/c"];
 #[derive(Debug)]
 pub struct World {
     random: Random,
-    /// Where things are is drawn apart.
-    places: Random,
+    /// Where things are, and what is said of their health, is drawn apart: the rest is what it would be without.
+    apart: Random,
     objects: BTreeMap<ObjectKey, Value>,
     /// Secrets whose certificate came to its end, with that end, and reports that were not renewed, with the renewal that was
     /// the last: a source that lists them again lets it come again.
@@ -58,10 +58,15 @@ impl World {
     /// A cluster in which most of the possible objects exist: 30 and more.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let (random, places) = (Random::new(seed), Random::new(seed ^ 0x91ACE));
-        let mut world = World { random, places, objects: BTreeMap::new(), expired: BTreeMap::new() };
+        let (random, apart) = (Random::new(seed), Random::new(seed ^ 0x91ACE));
+        let mut world = World { random, apart, objects: BTreeMap::new(), expired: BTreeMap::new() };
         for key in keys() {
             if world.random.chance(85) {
+                world.put(&key);
+            }
+        }
+        for key in keys_apart() {
+            if world.apart.chance(85) {
                 world.put(&key);
             }
         }
@@ -121,9 +126,10 @@ impl World {
 
     /// One change: an object appears, changes or goes.
     fn change(&mut self) -> Event {
-        let keys = keys();
-        let key = self.random.pick(&keys).clone();
-        if self.objects.contains_key(&key) && self.random.chance(20) {
+        let (keys, random) =
+            if self.apart.chance(15) { (keys_apart(), &mut self.apart) } else { (keys(), &mut self.random) };
+        let key = random.pick(&keys).clone();
+        if self.objects.contains_key(&key) && random.chance(20) {
             self.objects.remove(&key);
             self.expired.remove(&key);
             Event::Delete(key)
@@ -188,7 +194,7 @@ impl World {
             Kind::EndpointSlice => slice(&mut self.random),
             Kind::Secret => secret(&mut self.random),
             Kind::ConfigMap => policies::bundle(&mut self.random),
-            Kind::EndpointReport => reports::report(&mut self.random),
+            Kind::EndpointReport => reports::report(&mut self.apart),
         };
         let mut metadata = json!({"name": key.name.name(), "generation": generation});
         if !key.kind.is_cluster_scoped() {
@@ -209,7 +215,8 @@ impl World {
             // A mistyped field: ignored, as an API server ignores it, and remarked upon.
             body["spec"]["mistyped"] = true.into();
         }
-        nodes::place(&mut self.places, key.kind, &mut metadata, &mut body);
+        nodes::place(&mut self.apart, key.kind, &mut metadata, &mut body);
+        reports::identify(&mut self.apart, &mut body);
         body["apiVersion"] = api_version(key.kind).into();
         body["kind"] = key.kind.as_str().into();
         body["metadata"] = metadata;
@@ -259,15 +266,20 @@ fn keys() -> Vec<ObjectKey> {
         all(Kind::BackendTlsPolicy, &POLICIES);
         all(Kind::Secret, &SECRETS);
         all(Kind::ConfigMap, &BUNDLES);
-        all(Kind::EndpointReport, &REPORTS);
     }
     keys.push(ObjectKey::new(Kind::Namespace, "", "annex"));
     keys.extend(SECRETS.map(|name| ObjectKey::new(Kind::Secret, "annex", name)));
     for namespace in SET_NAMESPACES {
         keys.extend(SETS.map(|name| ObjectKey::new(Kind::ListenerSet, namespace, name)));
     }
-    keys.extend(nodes::NODES.map(|name| ObjectKey::new(Kind::Node, "", name)));
     keys
+}
+
+/// The keys of objects that are drawn apart.
+fn keys_apart() -> Vec<ObjectKey> {
+    let nodes = nodes::NODES.map(|name| ObjectKey::new(Kind::Node, "", name));
+    let reports = NAMESPACES.iter().flat_map(|at| REPORTS.map(|name| ObjectKey::new(Kind::EndpointReport, at, name)));
+    nodes.into_iter().chain(reports).collect()
 }
 
 fn class(random: &mut Random, key: &ObjectKey) -> Value {
@@ -587,11 +599,7 @@ fn service(random: &mut Random) -> Value {
 fn slice(random: &mut Random) -> Value {
     let endpoints: Vec<Value> = (0..1 + random.below(4))
         .map(|_| {
-            let address = 1 + random.below(6);
-            let mut endpoint = json!({"addresses": [format!("10.0.0.{address}")]});
-            if random.chance(60) {
-                endpoint["targetRef"] = reports::target(address);
-            }
+            let mut endpoint = json!({"addresses": [format!("10.0.0.{}", 1 + random.below(6))]});
             if random.chance(50) {
                 endpoint["conditions"] = match random.below(3) {
                     0 => json!({"ready": true}),

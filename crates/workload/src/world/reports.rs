@@ -4,8 +4,21 @@ use super::SERVICES;
 use crate::random::Random;
 use serde_json::{Value, json};
 
+/// Says of most endpoints which object is behind them.
+pub(super) fn identify(random: &mut Random, body: &mut Value) {
+    // Only EndpointSlices have endpoints.
+    for endpoint in body.get_mut("endpoints").and_then(Value::as_array_mut).into_iter().flatten() {
+        let address = endpoint["addresses"][0].as_str().and_then(|address| address.rsplit('.').next()?.parse().ok());
+        if let Some(address) = address
+            && random.chance(60)
+        {
+            endpoint["targetRef"] = target(address);
+        }
+    }
+}
+
 /// The object behind the endpoint that mostly has this address.
-pub(super) fn target(address: usize) -> Value {
+fn target(address: usize) -> Value {
     json!({"kind": "Pod", "name": format!("pod-{address}"), "uid": format!("uid-{address}")})
 }
 
