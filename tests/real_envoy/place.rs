@@ -43,6 +43,11 @@ impl Place {
                     items(endpoint, "/addresses").for_each(|address| self.move_text(address));
                 }
             }),
+            Event::Apply(object) if object.key.kind == Kind::EndpointReport => changed(object, |body| {
+                for entry in items(body, "/status/endpoints") {
+                    entry.get_mut("address").into_iter().for_each(|address| self.move_text(address));
+                }
+            }),
             other => other.clone(),
         }
     }
