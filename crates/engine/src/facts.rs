@@ -237,7 +237,8 @@ mod tests {
     fn each_renewal_ends_its_own_facts_and_leaves_the_others() {
         let (mut facts, mut changes) = (Facts::default(), Vec::new());
         let [lasting, one, two, ended] = ["lasting", "one", "two", "ended"].map(|text| finding("a", text));
-        let endings = vec![ending(10, slice::from_ref(&one), &[]), ending(20, slice::from_ref(&two), &[ended.clone()])];
+        let endings =
+            vec![ending(10, slice::from_ref(&one), &[]), ending(20, slice::from_ref(&two), slice::from_ref(&ended))];
         facts.replace(&key("a"), Normalized { facts: vec![lasting.clone(), one, two], endings }, &mut changes);
         facts.expire(&key("a"), 20, &mut changes);
         assert_eq!((facts.set().len(), facts.has_lifetime(&key("a"))), (3, true));
