@@ -45,7 +45,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     pub file: PathBuf,
 
-    /// Endpoints to probe, as in 10.0.0.1:8080,[::1]:8080; may be repeated
+    /// Endpoints to probe, as in 10.0.0.1:8080,10.0.0.2:8080; may be repeated
     #[arg(long = "endpoint", value_name = "IP:PORT", value_delimiter = ',', value_parser = values::listen_address)]
     pub endpoints: Vec<SocketAddr>,
 
