@@ -29,6 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between two looks.
 const POLL: Duration = Duration::from_millis(2);
 
+/// How often an address is asked for that may still be taken, and how long apart.
+const FREE_TRIES: usize = 100;
+const FREE_WAIT: Duration = Duration::from_millis(50);
+
 /// Everything that runs for one scenario; ends when dropped.
 pub(crate) struct Stage {
     /// Where it stands.
@@ -274,20 +278,34 @@ async fn backends(scenario: &Scenario, place: Place) -> Backends {
     for ((address, spoken), (identity, own)) in identities {
         let address = SocketAddr::new(place.moved(address.ip()), address.port());
         if spoken == Spoken::Http {
-            let backend = match own {
-                Some(pair) => Echo::start_tls(address, identity, pair).await,
-                None => Echo::start(address, identity).await,
+            let start = async || match own {
+                Some(pair) => Echo::start_tls(address, identity.clone(), pair).await,
+                None => Echo::start(address, identity.clone()).await,
             };
+            let backend = once_free(start).await;
             backends.requests.push(backend.unwrap_or_else(|error| panic!("{}: {error}", scenario.name())));
             continue;
         }
         let made = Pair::new(&["backend.example"]);
         let pair = own.or((spoken == Spoken::TlsLines).then_some(&made));
-        let backend = match spoken {
-            Spoken::Datagrams => StreamEcho::udp(address, identity).await,
-            Spoken::Lines | Spoken::TlsLines | Spoken::Http => StreamEcho::tcp(address, identity, pair).await,
+        let start = async || match spoken {
+            Spoken::Datagrams => StreamEcho::udp(address, identity.clone()).await,
+            Spoken::Lines | Spoken::TlsLines | Spoken::Http => StreamEcho::tcp(address, identity.clone(), pair).await,
         };
+        let backend = once_free(start).await;
         backends.streams.push(backend.unwrap_or_else(|error| panic!("{}: {address}: {error}", scenario.name())));
     }
     backends
+}
+
+/// Starts a backend, as soon as the one that was there in the scenario before has let go of its address: what is dropped
+/// ends a little later.
+async fn once_free<T, E>(start: impl AsyncFn() -> Result<T, E>) -> Result<T, E> {
+    for _ in 0..FREE_TRIES {
+        if let Ok(started) = start().await {
+            return Ok(started);
+        }
+        tokio::time::sleep(FREE_WAIT).await;
+    }
+    start().await
 }

@@ -12,9 +12,9 @@ pub(crate) mod probe;
 use crate::clock::Clock;
 use decide::{Due, Reporter};
 use place::{File, Whereabouts};
-use probe::Probe;
+use probe::{Answer, Probe};
 use std::time::Duration;
-use tidegate_model::Millis;
+use tidegate_model::{Millis, plain};
 use tokio_util::sync::CancellationToken;
 
 /// A validated configuration.
@@ -43,34 +43,63 @@ async fn rounds(config: ReporterConfig, clock: Clock) {
     loop {
         let next = clock().saturating_add(interval_ms);
         match whereabouts.find() {
-            Ok(endpoints) => reporter.watch(endpoints),
-            Err(error) => tracing::warn!(%error, "cannot look for endpoints; going on with those that are known"),
+            Ok(found) => {
+                if let Some(problem) = &found.problem {
+                    let text = "not all manifests can be read; going on with the endpoints that are known besides";
+                    tracing::warn!(problem = %plain(problem), "{text}");
+                }
+                reporter.watch(found.endpoints, found.problem.is_none());
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::warn!(error = %plain(&error), "cannot look for endpoints; going on with those that are known");
+            }
         }
         let endpoints = reporter.endpoints().cloned().collect();
-        for (endpoint, is_well) in probe::all(&probe, endpoints, timeout).await {
-            reporter.note(&endpoint, is_well);
+        for (endpoint, answer) in probe::all(&probe, endpoints, timeout).await {
+            match answer {
+                Answer::Well => reporter.note(&endpoint, true),
+                Answer::Unwell => reporter.note(&endpoint, false),
+                Answer::Unasked(error) => {
+                    tracing::warn!(%error, endpoint = %endpoint.socket(), "cannot ask an endpoint for want of something here");
+                }
+            }
         }
+        // At least once a round, however long it took.
         loop {
             let now = clock();
-            if now >= next {
-                break;
-            }
             let until = match reporter.due(now, file.stored().as_ref()) {
                 Due::Now => {
-                    match file.write(&reporter.object(now)) {
-                        Ok(()) => tracing::info!(file = %file.path.display(), "{}", reporter.summary()),
-                        Err(error) => {
-                            reporter.failed(now);
-                            tracing::warn!(%error, file = %file.path.display(), "cannot write the report; trying again");
-                        }
-                    }
+                    write(&mut reporter, &file, now);
                     continue;
                 }
                 Due::At(at) => at.min(next),
             };
+            if now >= next {
+                break;
+            }
             // Not longer than a round, whatever was done to the clock.
             let wait = Duration::from_millis(until.saturating_sub(now)).min(interval);
             tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+/// Writes the report. What a controller would not read as it was written counts as not written, and is not tried again at
+/// once.
+fn write(reporter: &mut Reporter, file: &File, now: Millis) {
+    let shown = file.path.display();
+    match file.write(&reporter.object(now)) {
+        Ok(()) if reporter.due(now, file.stored().as_ref()) == Due::Now => {
+            reporter.failed(now);
+            let text = "what was written is no report that a controller takes: see tidegate translate; trying again";
+            tracing::warn!(file = %shown, "{text}");
+        }
+        Ok(()) => tracing::info!(file = %shown, "{}", reporter.summary()),
+        Err(error) => {
+            reporter.failed(now);
+            let error = format!("{error:#}");
+            tracing::warn!(error = %plain(&error), file = %shown, "cannot write the report; trying again");
         }
     }
 }

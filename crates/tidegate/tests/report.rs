@@ -47,6 +47,11 @@ impl Reporter {
         Reporter(child.unwrap())
     }
 
+    /// Its exit code, once it ends by itself.
+    fn wait(mut self) -> Option<i32> {
+        self.0.wait().unwrap().code()
+    }
+
     /// Stops it with SIGTERM; its exit code.
     fn stop(mut self) -> Option<i32> {
         Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status().unwrap();
@@ -181,4 +186,24 @@ fn a_controller_drains_what_is_reported_until_the_reporter_is_gone() {
         serve.line("published");
     }
     assert_eq!(serve.stop(), Some(0));
+}
+
+#[test]
+fn a_round_that_takes_all_of_its_time_is_reported_too() {
+    let dir = tempfile::tempdir().unwrap();
+    // Takes connections, and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let reporter = Reporter::start(dir.path(), &["--endpoint", &silent.local_addr().unwrap().to_string()]);
+    report(dir.path(), |report| report["status"]["endpoints"][0]["state"] == "Unhealthy");
+    assert_eq!(reporter.stop(), Some(0));
+}
+
+#[test]
+fn a_file_with_something_else_is_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("report.yaml");
+    std::fs::write(&file, "kind: Service\n---\nkind: Service\n").unwrap();
+    let reporter = Reporter::start(dir.path(), &["--endpoint", "127.0.0.1:9"]);
+    assert_eq!(reporter.wait(), Some(2));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "kind: Service\n---\nkind: Service\n");
 }

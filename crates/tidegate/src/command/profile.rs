@@ -10,7 +10,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, ValueEnum};
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tidegate_log::Reader;
 use tidegate_profile::{Compare, Drawing, Part, Report, Runner, Size, Step, page};
 
@@ -84,27 +84,27 @@ pub struct ProfileArgs {
     pub what: What,
 
     /// Gateways [default: 10; attached and probe have one]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
     pub gateways: Option<usize>,
 
     /// Services, each with one EndpointSlice [default: 10000; churn 5000, attached 1000, probe 3000]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     pub services: Option<usize>,
 
     /// Endpoints of a Service [default: 10]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
     pub endpoints: Option<usize>,
 
     /// Zones that endpoints are spread over [default: 4]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
     pub zones: Option<usize>,
 
     /// Routes [default: 5000; attached 1000, probe 3000]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     pub routes: Option<usize>,
 
     /// Clients, spread over the Gateways [default: 1000]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     pub clients: Option<usize>,
 
     /// Of a hundred Services, those with a traffic distribution [default: 25]
@@ -159,6 +159,9 @@ impl ProfileArgs {
         if self.folded.is_some() && !has_operators {
             return usage("--folded is for fanout and for logs: the others do not look at operators");
         }
+        // Before minutes of measuring, not after.
+        writable("--html", self.html.as_deref())?;
+        writable("--folded", self.folded.as_deref())?;
         let sizes = [self.gateways, self.services, self.endpoints, self.zones, self.routes, self.clients, self.prefer];
         match &self.what {
             What::Log(file) if !file.is_file() => {
@@ -217,6 +220,19 @@ pub fn run(args: &ProfileArgs) -> Result<(), Failure> {
         Output::Text => describe::text(&report),
         Output::Json => format!("{:#}\n", serde_json::to_value(&report).context("cannot write the report")?),
     })
+}
+
+/// Whether a file can be there.
+fn writable(flag: &str, file: Option<&Path>) -> Result<(), Failure> {
+    let Some(file) = file else { return Ok(()) };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if file.is_dir() || !folder.is_dir() {
+        let shown = file.display();
+        return Err(Failure::Usage(format!(
+            "{flag} {shown} cannot be written: name a file in a directory that is there"
+        )));
+    }
+    Ok(())
 }
 
 fn measure(args: &ProfileArgs, size: &Size) -> anyhow::Result<Report> {
@@ -310,6 +326,9 @@ mod tests {
             (["churn", "--compare", "naive"], "--compare is for fanout"),
             (["probe", "--folded", "x"], "--folded is for fanout"),
             (["fanout", "--services", "0"], "--services"),
+            (["fanout", "--services", "18446744073709551615"], "--services"),
+            (["fanout", "--html", "/nowhere/page.html"], "--html /nowhere/page.html cannot be written"),
+            (["fanout", "--folded", "/"], "--folded / cannot be written"),
             (["fanout", "--prefer", "101"], "--prefer"),
             (["fanout", "--compare", "istio"], "--compare"),
             (["fanuot", "--seed", "1"], "fanuot is no file"),

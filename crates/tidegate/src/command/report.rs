@@ -54,7 +54,7 @@ pub struct ReportArgs {
     pub manifests: Option<PathBuf>,
 
     /// Of the endpoints in --manifests, only those on this node
-    #[arg(long, value_name = "NAME", requires = "manifests")]
+    #[arg(long, value_name = "NAME", conflicts_with = "endpoints")]
     pub node: Option<String>,
 
     /// Path that must be answered with a status from 200 to 399; without it, taking a connection is enough
@@ -124,8 +124,14 @@ impl ReportArgs {
         let name = NamespacedName::new(self.service.namespace(), &name);
         let renew_ms = u64::try_from(self.report_renew.as_millis()).unwrap_or(u64::MAX);
         let thresholds = Thresholds { healthy: self.healthy_after, unhealthy: self.unhealthy_after };
-        let reporter = Reporter::new(name, self.service, self.reporter, renew_ms, thresholds);
+        let reporter = Reporter::new(name.clone(), self.service, self.reporter, renew_ms, thresholds);
         let (interval, timeout, file) = (self.interval, self.timeout, File { path: self.file });
+        if let Some(why) = file.other(&name) {
+            let shown = file.path.display();
+            return Err(Failure::Usage(format!(
+                "--file {shown} {why} that is not the EndpointReport {name}: name a file of its own, it would be lost"
+            )));
+        }
         Ok(ReporterConfig { reporter, whereabouts, probe, interval, timeout, file })
     }
 }

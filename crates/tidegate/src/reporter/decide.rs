@@ -99,9 +99,9 @@ impl Reporter {
         Reporter { name, service, reporter, renew_ms, thresholds, checks: BTreeMap::new(), failed: None }
     }
 
-    /// These are the endpoints now. Of those that were there before what is known stays.
-    pub(crate) fn watch(&mut self, endpoints: BTreeSet<Endpoint>) {
-        self.checks.retain(|endpoint, _| endpoints.contains(endpoint));
+    /// These are the endpoints now, and if that is not all of them those that were there before. Of these what is known stays.
+    pub(crate) fn watch(&mut self, endpoints: BTreeSet<Endpoint>, all: bool) {
+        self.checks.retain(|endpoint, _| !all || endpoints.contains(endpoint));
         for endpoint in endpoints {
             self.checks.entry(endpoint).or_insert(Check { state: State::Unknown, against: 0, last: false });
         }
@@ -178,14 +178,22 @@ impl Reporter {
     }
 
     fn entries(&self) -> impl Iterator<Item = Value> {
-        self.checks.iter().map(|(endpoint, check)| {
+        let mut addresses: BTreeMap<(&Target, u16), usize> = BTreeMap::new();
+        for endpoint in self.checks.keys() {
+            if let Some(target) = &endpoint.target {
+                *addresses.entry((target, endpoint.port)).or_default() += 1;
+            }
+        }
+        self.checks.iter().map(move |(endpoint, check)| {
             let state = match check.state {
                 State::Unknown => "Unknown",
                 State::Healthy => "Healthy",
                 State::Unhealthy => "Unhealthy",
             };
             let entry = json!({ "port": endpoint.port, "state": state });
-            match &endpoint.target {
+            // What has an address of each family may answer at one of them alone.
+            let is_one = |target: &&Target| addresses.get(&(*target, endpoint.port)) == Some(&1);
+            match endpoint.target.as_ref().filter(is_one) {
                 Some(Target { kind, name, uid }) => {
                     with(entry, "targetRef", json!({ "kind": kind, "name": name, "uid": uid }))
                 }
@@ -236,7 +244,7 @@ mod tests {
         let name = NamespacedName::parse;
         let thresholds = Thresholds { healthy: 2, unhealthy: 3 };
         let mut reporter = Reporter::new(name("shop/cart-n1"), name("shop/cart"), "n1".to_owned(), RENEW, thresholds);
-        reporter.watch(BTreeSet::from([endpoint(1), endpoint(2)]));
+        reporter.watch(BTreeSet::from([endpoint(1), endpoint(2)]), true);
         reporter
     }
 
@@ -308,7 +316,7 @@ mod tests {
         assert_eq!(world.writes, [0, 15_000, 30_000]);
         // One that finds something else writes it.
         world.reporter = reporter();
-        world.reporter.watch(BTreeSet::from([endpoint(1)]));
+        world.reporter.watch(BTreeSet::from([endpoint(1)]), true);
         world.run(40_000, 41_000, |_, _| true);
         assert_eq!(world.writes.last(), Some(&40_000));
     }
@@ -333,7 +341,7 @@ mod tests {
     fn every_entry_has_the_time_of_writing_and_says_which_endpoint_it_is_about() {
         let mut reporter = reporter();
         let target = Target { kind: "Pod".to_owned(), name: "cart-1".to_owned(), uid: "u".to_owned() };
-        reporter.watch(BTreeSet::from([endpoint(1), Endpoint { target: Some(target), ..endpoint(3) }]));
+        reporter.watch(BTreeSet::from([endpoint(1), Endpoint { target: Some(target), ..endpoint(3) }]), true);
         reporter.note(&endpoint(1), true);
         let time = "1970-01-01T00:20:34.567000Z";
         let object = reporter.object(1_234_567);
@@ -350,6 +358,29 @@ mod tests {
             (object.key.to_string().as_str(), tidegate_normalize::admit(&object)),
             ("EndpointReport shop/cart-n1", vec![])
         );
+    }
+
+    #[test]
+    fn what_has_an_address_of_each_family_is_told_by_its_addresses() {
+        let mut reporter = reporter();
+        let target = Some(Target { kind: "Pod".to_owned(), name: "cart-1".to_owned(), uid: "u".to_owned() });
+        let of = |address: &str| Endpoint { address: address.parse().unwrap(), port: 8080, target: target.clone() };
+        reporter.watch(BTreeSet::from([of("10.0.0.1"), of("fd00::1")]), true);
+        let object = reporter.object(0);
+        let entries = object["status"]["endpoints"].as_array().unwrap();
+        let addresses: Vec<_> = entries.iter().map(|entry| entry["address"].as_str().unwrap()).collect();
+        assert_eq!(addresses, ["10.0.0.1", "fd00::1"]);
+        assert_eq!(tidegate_normalize::admit(&tidegate_log::Object::new(object).unwrap()), vec![]);
+    }
+
+    #[test]
+    fn what_may_not_be_all_takes_nothing_away() {
+        let mut reporter = reporter();
+        reporter.watch(BTreeSet::from([endpoint(1)]), true);
+        reporter.watch(BTreeSet::from([endpoint(2)]), false);
+        assert_eq!(reporter.endpoints().count(), 2);
+        reporter.watch(BTreeSet::from([endpoint(2)]), true);
+        assert_eq!(reporter.endpoints().collect::<Vec<_>>(), [&endpoint(2)]);
     }
 
     #[test]
@@ -383,7 +414,7 @@ mod tests {
         assert_eq!(reporter.due(1_000, Some(&stored(Some(2_000)))), Due::Now);
         assert_eq!(reporter.due(1_000, Some(&stored(Some(1_000)))), Due::At(16_000));
         assert_eq!(reporter.due(1_000, Some(&stored(None))), Due::Now, "an old writer left out the times");
-        reporter.watch(BTreeSet::new());
+        reporter.watch(BTreeSet::new(), true);
         let says = self::says(&reporter.object(0));
         assert_eq!(reporter.due(1_000, Some(&Stored { says, renewed: None })), Due::At(Millis::MAX));
     }

@@ -29,6 +29,14 @@ pub(crate) enum Whereabouts {
     },
 }
 
+/// Endpoints that were found.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) endpoints: BTreeSet<Endpoint>,
+    /// Something could not be read: it may hold more of them.
+    pub(crate) problem: Option<String>,
+}
+
 impl Whereabouts {
     /// The endpoints that are named one by one.
     pub(crate) fn given(sockets: &[SocketAddr]) -> Self {
@@ -36,12 +44,12 @@ impl Whereabouts {
         Whereabouts::Given(sockets.iter().map(endpoint).collect())
     }
 
-    pub(crate) fn find(&self) -> anyhow::Result<BTreeSet<Endpoint>> {
+    pub(crate) fn find(&self) -> anyhow::Result<Found> {
         match self {
-            Whereabouts::Given(endpoints) => Ok(endpoints.clone()),
+            Whereabouts::Given(endpoints) => Ok(Found { endpoints: endpoints.clone(), problem: None }),
             Whereabouts::Manifests { dir, service, node } => {
-                let events = Directory::read_once(dir, Some(tidegate_normalize::admit))?.events;
-                let objects = events.iter().filter_map(|event| match event {
+                let once = Directory::read_once(dir, Some(tidegate_normalize::admit))?;
+                let objects = once.events.iter().filter_map(|event| match event {
                     Event::Apply(object) if object.key.kind == Kind::EndpointSlice => Some(object),
                     Event::Apply(_)
                     | Event::Delete(_)
@@ -53,7 +61,8 @@ impl Whereabouts {
                     | Event::Rejected { .. } => None,
                 });
                 let of_service = objects.filter(|slice| service_of(slice).as_ref() == Some(service));
-                Ok(of_service.flat_map(|slice| endpoints(&slice.body, node.as_deref())).collect())
+                let endpoints = of_service.flat_map(|slice| endpoints(&slice.body, node.as_deref())).collect();
+                Ok(Found { endpoints, problem: once.problems.first().map(ToString::to_string) })
             }
         }
     }
@@ -114,7 +123,27 @@ impl File {
         // Hidden, so that nobody reads it as a manifest.
         let temporary = self.path.with_file_name(format!(".{name}.tmp"));
         fs::write(&temporary, text(&self.path, object)?).with_context(|| temporary.display().to_string())?;
-        fs::rename(&temporary, &self.path).with_context(|| self.path.display().to_string())
+        fs::rename(&temporary, &self.path).with_context(|| {
+            // There is nothing else to be done about it.
+            let _ = fs::remove_file(&temporary);
+            self.path.display().to_string()
+        })
+    }
+
+    /// What stands in the way of keeping the report there: something else that would be lost.
+    pub(crate) fn other(&self, report: &NamespacedName) -> Option<&'static str> {
+        let Ok(metadata) = fs::symlink_metadata(&self.path) else { return None };
+        if !metadata.is_file() {
+            return Some("is no regular file");
+        }
+        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        if text.trim().is_empty() {
+            return None;
+        }
+        let body = serde_saphyr::from_str::<Value>(&text).ok();
+        let object = body.and_then(|body| Object::new(body).ok());
+        let is_it = object.is_some_and(|object| object.key.kind == Kind::EndpointReport && object.key.name == *report);
+        (!is_it).then_some("holds something else")
     }
 }
 
@@ -140,7 +169,7 @@ mod tests {
         let target = Target { kind: "Pod".to_owned(), name: "cart-1".to_owned(), uid: "123".to_owned() };
         let endpoint = Endpoint { address: "10.0.0.1".parse().unwrap(), port: 8080, target: Some(target) };
         let mut reporter = Reporter::new(name("shop/cart-n1"), name("shop/cart"), "1".to_owned(), 15_000, thresholds);
-        reporter.watch(BTreeSet::from([endpoint]));
+        reporter.watch(BTreeSet::from([endpoint]), true);
         for file in ["report.yaml", "report.json"] {
             let file = File { path: folder.path().join(file) };
             assert_eq!(file.stored(), None);
@@ -173,12 +202,43 @@ mod tests {
         }
         let find = |node: Option<&str>| {
             let (dir, service) = (folder.path().to_owned(), NamespacedName::parse("shop/cart"));
-            Whereabouts::Manifests { dir, service, node: node.map(str::to_owned) }.find().unwrap()
+            Whereabouts::Manifests { dir, service, node: node.map(str::to_owned) }.find().unwrap().endpoints
         };
         let sockets = |found: &BTreeSet<Endpoint>| found.iter().map(|e| e.socket().to_string()).collect::<Vec<_>>();
         assert_eq!(sockets(&find(None)), ["10.0.0.1:8080", "10.0.0.2:8080"]);
         let of_node = find(Some("n1"));
         assert_eq!(sockets(&of_node), ["10.0.0.1:8080"]);
         assert_eq!(of_node.first().unwrap().target.as_ref().unwrap().uid, "u");
+    }
+
+    #[test]
+    fn endpoints_of_which_some_manifest_cannot_be_read_may_not_be_all() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("slice.yaml"), "kind: [").unwrap();
+        let (dir, service) = (folder.path().to_owned(), NamespacedName::parse("shop/cart"));
+        let found = Whereabouts::Manifests { dir, service, node: None }.find().unwrap();
+        assert!(found.problem.is_some_and(|problem| problem.contains("slice.yaml")));
+    }
+
+    #[test]
+    fn a_file_with_something_else_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = File { path: folder.path().join("report.yaml") };
+        let report = NamespacedName::parse("shop/cart-1");
+        let of = |name: &str| {
+            json!({ "apiVersion": "tidegate.dev/v1alpha1", "kind": "EndpointReport",
+                "metadata": { "namespace": "shop", "name": name }, "spec": {}, "status": {} })
+        };
+        assert_eq!(file.other(&report), None, "nothing is there");
+        fs::write(&file.path, "\n").unwrap();
+        assert_eq!(file.other(&report), None, "it is empty");
+        file.write(&of("cart-1")).unwrap();
+        assert_eq!(file.other(&report), None);
+        file.write(&of("cart-2")).unwrap();
+        assert!(file.other(&report).is_some());
+        fs::write(&file.path, "kind: Service\n---\nkind: Service\n").unwrap();
+        assert!(file.other(&report).is_some());
+        let folder = File { path: folder.path().to_owned() };
+        assert!(folder.other(&report).is_some());
     }
 }

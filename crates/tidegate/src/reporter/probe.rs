@@ -2,6 +2,7 @@
 
 use super::decide::Endpoint;
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,8 +24,17 @@ pub(crate) enum Probe {
     Http(String),
 }
 
+/// What came of asking an endpoint.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Well,
+    Unwell,
+    /// It was not asked, for want of something on this machine: that says nothing about the endpoint.
+    Unasked(std::io::Error),
+}
+
 /// Asks all of them, and says which are well.
-pub(crate) async fn all(probe: &Probe, endpoints: BTreeSet<Endpoint>, timeout: Duration) -> Vec<(Endpoint, bool)> {
+pub(crate) async fn all(probe: &Probe, endpoints: BTreeSet<Endpoint>, timeout: Duration) -> Vec<(Endpoint, Answer)> {
     let (mut asked, mut results) = (JoinSet::new(), Vec::with_capacity(endpoints.len()));
     for endpoint in endpoints {
         if asked.len() >= AT_A_TIME {
@@ -33,13 +43,26 @@ pub(crate) async fn all(probe: &Probe, endpoints: BTreeSet<Endpoint>, timeout: D
         let probe = probe.clone();
         asked.spawn(async move {
             let answer = tokio::time::timeout(timeout, ask(&probe, endpoint.socket())).await;
-            (endpoint, matches!(answer, Ok(Ok(true))))
+            let answer = match answer {
+                Ok(Ok(true)) => Answer::Well,
+                Ok(Err(error)) if is_own(&error) => Answer::Unasked(error),
+                Ok(Ok(false) | Err(_)) | Err(_) => Answer::Unwell,
+            };
+            (endpoint, answer)
         });
     }
     while let Some(result) = asked.join_next().await {
         results.extend(result);
     }
     results
+}
+
+/// Whether an error is about this process: it has no file, port or memory left for a connection.
+fn is_own(error: &std::io::Error) -> bool {
+    /// `ENFILE` and `EMFILE`, which have no kind of their own.
+    const FILES: [i32; 2] = [23, 24];
+    matches!(error.kind(), ErrorKind::AddrNotAvailable | ErrorKind::OutOfMemory)
+        || error.raw_os_error().is_some_and(|code| FILES.contains(&code))
 }
 
 async fn ask(probe: &Probe, to: SocketAddr) -> std::io::Result<bool> {
@@ -60,6 +83,14 @@ fn is_good(start: &[u8; STATUS_LINE]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_this_process_lacks_is_not_said_of_an_endpoint() {
+        for code in [23, 24] {
+            assert!(is_own(&std::io::Error::from_raw_os_error(code)));
+        }
+        assert!(!is_own(&ErrorKind::ConnectionRefused.into()));
+    }
 
     #[test]
     fn a_status_from_200_to_399_is_good() {
