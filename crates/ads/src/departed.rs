@@ -79,21 +79,21 @@ impl Inner {
             let new = sealed.gateways.get(gateway).map(|view| view.members.clone()).unwrap_or_default();
             for item in old.members.diff(&new) {
                 match item {
-                    DiffItem::Add(name) => _ = self.of_gateway(gateway).remove(name),
+                    DiffItem::Add(name) => {
+                        if let Some(clusters) = self.gateways.get_mut(gateway) {
+                            clusters.remove(name);
+                        }
+                    }
                     DiffItem::Remove(name) => {
                         let Some(cluster) = before.clusters.get(name) else { continue };
                         let departed = DepartedCluster::new(cluster.default_form().clone(), now);
-                        self.of_gateway(gateway).insert(name.clone(), departed);
+                        self.gateways.entry(gateway.clone()).or_default().insert(name.clone(), departed);
                         self.order.push_back((now, gateway.clone(), name.clone()));
                     }
                 }
             }
         }
         self.forget(now);
-    }
-
-    fn of_gateway(&mut self, gateway: &NamespacedName) -> &mut DepartedClusters {
-        self.gateways.entry(gateway.clone()).or_default()
     }
 
     fn forget(&mut self, now: Millis) {
@@ -111,5 +111,13 @@ impl Inner {
             }
             self.order.pop_front();
         }
+    }
+}
+
+#[cfg(test)]
+impl Departed {
+    /// Of how many Gateways something is kept.
+    pub(crate) fn gateways(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).gateways.len()
     }
 }

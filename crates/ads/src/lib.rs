@@ -4,8 +4,8 @@
 //! [`tidegate_model::Observation`]s of what clients accepted and rejected. *Must not know*: Kubernetes, timely, how
 //! anything is translated. *Start at* [`session`], which decides everything; [`serve`] only moves bytes.
 //!
-//! Modules in the order of the data: who a client is, what it rejects, what it may have of what is gone, its session, the material of secrets, frames, the
-//! service, and what it shows of itself.
+//! Modules in the order of the data: who a client is, what it may have of what is gone, its session, what it rejects, the
+//! material of secrets, frames, the service, and what it shows of itself.
 
 mod identity;
 

@@ -29,6 +29,15 @@ fn what_went_is_kept_for_a_while_unless_it_comes_back() {
 }
 
 #[test]
+fn nothing_is_kept_of_a_gateway_that_only_grew() {
+    let (departed, mut world) = (Departed::default(), World::new());
+    departed.note(&world.seal(), 0);
+    world.route("web", &["one"]);
+    departed.note(&world.seal(), 0);
+    assert_eq!(departed.gateways(), 0);
+}
+
+#[test]
 fn an_older_seal_says_nothing() {
     let (departed, mut world) = (Departed::default(), World::new());
     world.route("web", &["one"]);
